@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Speed of a model on this machine, and whether the fast answer is the right
- * one.  Runs of the same depth must generate the same ids at every kernel level
- * and thread count; their hash is part of the result.
+ * Measures the speed of a model on this machine, and checks that speed did not cost correctness:
+ * runs at equal depth must generate the same ids at every kernel level and thread count.  The hash
+ * of the ids is part of the result.
  *
- * Deep contexts are not computed token by token: the cache is filled with
- * pseudo-random rows, which cost the same to read.
+ * Deep contexts are not computed token by token: the cache is filled with pseudo-random rows, which
+ * take as long to read.
  *
- * Memory is not equally fast all the time (other machines on the same memory, clocks), so every
- * repeat reads the stream rate anew, and shares are taken within a repeat.
+ * Memory bandwidth varies (other machines share the memory, clocks change), so every repeat
+ * measures the stream rate again, and shares are computed within a repeat.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #include "model/attn.h"
 #include "tern/plan.h"
 
-/* Says what comes next; TERN_INTERRUPTED when that is not wanted. */
+/* Announces the next measurement.  TERN_INTERRUPTED: the caller wants to stop. */
 static tern_status announce(const struct tern_bench_params *p, const char *what,
                             struct tern_error *err)
 {
@@ -34,7 +34,7 @@ static tern_status announce(const struct tern_bench_params *p, const char *what,
     return tn_fail(err, TERN_INTERRUPTED, "interrupted before measuring: %s", what);
 }
 
-/* ---- one run ---- */
+/* ---- one workload ---- */
 
 static uint32_t best_id(const float *logits, uint32_t n)
 {
@@ -45,7 +45,7 @@ static uint32_t best_id(const float *logits, uint32_t n)
     return best;
 }
 
-/* Pseudo-random rows of a layer's cache at positions [0, depth). */
+/* Fills a layer's cache with pseudo-random rows at positions [0, depth). */
 static tern_status fill_layer(struct tern_session *s, uint32_t i_layer, uint32_t depth,
                               struct tn_rng *rng, struct tern_error *err)
 {
@@ -65,7 +65,7 @@ static tern_status fill_layer(struct tern_session *s, uint32_t i_layer, uint32_t
     return TERN_OK;
 }
 
-/* The caches of all layers that have one. */
+/* Fills the caches of all attention layers. */
 static tern_status fill_cache(struct tern_session *s, const struct tern_bench_params *p,
                               uint32_t depth, struct tern_error *err)
 {
@@ -75,7 +75,7 @@ static tern_status fill_cache(struct tern_session *s, const struct tern_bench_pa
         return status;
     tn_rng_seed(&rng, depth);
     for (uint32_t i = 0; i < s->model->file.spec.config->n_layer && status == TERN_OK; i++) {
-        status = tn_bench_go_on(p, err);
+        status = tn_bench_check_stop(p, err);
         if (status == TERN_OK && s->model->file.spec.layers[i].mixer == TERN_MIXER_ATTENTION)
             status = fill_layer(s, i, depth, &rng, err);
     }
@@ -86,12 +86,12 @@ static tern_status fill_cache(struct tern_session *s, const struct tern_bench_pa
 
 struct one_run {
     struct tn_samples prefill, decode, tokens_per_step;
-    struct tn_samples share; /* of the stream rate of the same repeat */
+    struct tn_samples share; /* relative to the stream rate of the same repeat */
     struct tn_samples region_share[TN_N_REGIONS];
-    uint64_t hash;       /* of the last decode */
-    bool hashes_differ;  /* between repeats */
+    uint64_t hash;       /* ids of the last decode */
+    bool hashes_differ;  /* repeats produced different ids */
     uint64_t weight_bytes;
-    double last_tok_s;   /* of the last decode */
+    double last_tok_s;   /* rate of the last decode */
 };
 
 static void add_decode(struct one_run *run, double tok_s, uint64_t hash)
@@ -121,33 +121,33 @@ static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n
     return TERN_OK;
 }
 
-/* What a row of the table is about. */
-struct subject {
-    uint32_t n_prompt; /* prefill so many tokens, or */
-    uint32_t depth;    /* decode behind so many random rows */
+/* One row of the result table. */
+struct workload {
+    uint32_t n_prompt; /* prefill this many tokens, or */
+    uint32_t depth;    /* decode after this many random rows */
     bool decodes;
-    uint32_t n_draft; /* with so many drafts at most, from what the subject before decoded */
+    uint32_t n_draft; /* with up to this many drafts, taken from the previous workload's output */
 };
 
-/* Cache bytes that the decoded tokens read on average. */
+/* Average bytes of cache read per decoded token. */
 static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32_t n_new)
 {
     return s->work.size.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
 }
 
-static uint32_t subject_depth(const struct subject *subject)
+static uint32_t subject_depth(const struct workload *workload)
 {
-    return subject->n_prompt ? subject->n_prompt : subject->depth;
+    return workload->n_prompt ? workload->n_prompt : workload->depth;
 }
 
-/* Weights and cache that a token of this subject needed. */
+/* Bytes of weights and cache read per token. */
 static uint64_t decode_bytes(const struct tern_session *s, const struct tern_bench_params *p,
-                             const struct subject *subject, const struct one_run *run)
+                             const struct workload *workload, const struct one_run *run)
 {
-    return run->weight_bytes + cache_bytes(s, subject_depth(subject), p->n_new);
+    return run->weight_bytes + cache_bytes(s, subject_depth(workload), p->n_new);
 }
 
-/* Of the decode just done: weights, and the cache for attention. */
+/* Adds the shares of the last decode: weights, and the cache for attention. */
 static void add_region_shares(struct one_run *run, const struct tern_session *s, uint32_t depth,
                               uint32_t n_new, double stream_gb_s)
 {
@@ -160,28 +160,28 @@ static void add_region_shares(struct one_run *run, const struct tern_session *s,
     }
 }
 
-/* What all runs of a benchmark share. */
+/* State shared by all runs of a benchmark. */
 struct bench {
     const struct tern_bench_params *params;
     const struct tern_model *model;
     struct tn_bench_stream stream;
     uint32_t *prompt;
-    uint32_t *answer; /* [2][n_new] decoded behind the first prompt, without and with drafts */
+    uint32_t *answer; /* [2][n_new] decoded after the first prompt, without and with drafts */
     struct tern_bench_result *result;
 };
 
-/* The subject before was the same without drafts, and its answer is still in the session. */
+/* The previous workload was the same without drafts; its output is still in the session. */
 static tern_status decode_drafts(struct bench *b, struct tern_session *s,
-                                 const struct subject *subject, struct one_run *run,
+                                 const struct workload *workload, struct one_run *run,
                                  struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
     const struct tn_bench_answer answer = {
         .ids = b->answer, .room = b->answer + p->n_new, .n = p->n_new,
-        .n_draft = subject->n_draft, .wrong = p->draft_wrong};
+        .n_draft = workload->n_draft, .wrong = p->draft_wrong};
     struct tn_bench_replayed out;
-    memcpy(b->answer, s->sequence.ids + subject->n_prompt, p->n_new * sizeof *b->answer);
-    tern_status status = tn_bench_replay(&out, s, b->prompt, subject->n_prompt, &answer, err);
+    memcpy(b->answer, s->sequence.ids + workload->n_prompt, p->n_new * sizeof *b->answer);
+    tern_status status = tn_bench_replay(&out, s, b->prompt, workload->n_prompt, &answer, err);
     if (status != TERN_OK)
         return status;
     add_decode(run, out.tok_s, out.hash);
@@ -189,9 +189,9 @@ static tern_status decode_drafts(struct bench *b, struct tern_session *s,
     return TERN_OK;
 }
 
-/* Brings the session behind the subject's positions; *first: the id that comes next. */
-static tern_status begin_subject(struct bench *b, struct tern_session *s,
-                                 const struct subject *subject, struct one_run *run,
+/* Brings the session to the workload's position; *first: the next id. */
+static tern_status begin_workload(struct bench *b, struct tern_session *s,
+                                 const struct workload *workload, struct one_run *run,
                                  uint32_t *first, struct tern_error *err)
 {
     const uint32_t vocab = s->model->file.spec.config->vocab;
@@ -199,37 +199,37 @@ static tern_status begin_subject(struct bench *b, struct tern_session *s,
     tn_session_need(s, &greedy);
     tern_session_truncate(s, 0);
     *first = 1;
-    if (!subject->n_prompt)
-        return fill_cache(s, b->params, subject->depth, err);
+    if (!workload->n_prompt)
+        return fill_cache(s, b->params, workload->depth, err);
     const uint64_t start = tn_now_ns();
-    tern_status status = tern_session_eval(s, b->prompt, subject->n_prompt, NULL, err);
+    tern_status status = tern_session_eval(s, b->prompt, workload->n_prompt, NULL, err);
     if (status != TERN_OK)
         return status;
-    tn_samples_add(&run->prefill, subject->n_prompt / tn_seconds_since(start));
+    tn_samples_add(&run->prefill, workload->n_prompt / tn_seconds_since(start));
     *first = best_id(tern_session_logits(s), vocab);
     return TERN_OK;
 }
 
 static tern_status repeat_once(struct bench *b, struct tern_session *s,
-                               const struct subject *subject, double stream_gb_s,
+                               const struct workload *workload, double stream_gb_s,
                                struct one_run *run, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
     uint32_t first;
-    if (subject->n_draft)
-        return decode_drafts(b, s, subject, run, err);
-    tern_status status = begin_subject(b, s, subject, run, &first, err);
-    if (status == TERN_OK && subject->decodes)
+    if (workload->n_draft)
+        return decode_drafts(b, s, workload, run, err);
+    tern_status status = begin_workload(b, s, workload, run, &first, err);
+    if (status == TERN_OK && workload->decodes)
         status = decode_run(s, first, p->n_new, run, err);
-    if (status == TERN_OK && subject->decodes)
+    if (status == TERN_OK && workload->decodes)
         tn_samples_add(&run->share, run->last_tok_s * 1e-9 / stream_gb_s *
-                                        (double)decode_bytes(s, p, subject, run));
-    if (status == TERN_OK && subject->decodes)
-        add_region_shares(run, s, subject_depth(subject), p->n_new, stream_gb_s);
+                                        (double)decode_bytes(s, p, workload, run));
+    if (status == TERN_OK && workload->decodes)
+        add_region_shares(run, s, subject_depth(workload), p->n_new, stream_gb_s);
     return status;
 }
 
-/* Runs behind the same prompt, or behind as many random rows, have the same output. */
+/* Runs after the same prompt, or after equally many random rows, must produce the same ids. */
 static void compare_hashes(struct tern_bench_result *result, const struct tern_bench_run *run)
 {
     for (const struct tern_bench_run *other = result->runs; other < run; other++)
@@ -238,7 +238,7 @@ static void compare_hashes(struct tern_bench_result *result, const struct tern_b
             result->hashes_agree = false;
 }
 
-/* The next row of the table, with what every row has. */
+/* Appends a row to the result, with the fields common to all rows. */
 static struct tern_bench_run *add_row(struct tern_bench_result *result,
                                       const struct tern_engine *engine, uint32_t depth,
                                       const struct tn_samples *stream,
@@ -254,27 +254,27 @@ static struct tern_bench_run *add_row(struct tern_bench_result *result,
     return row;
 }
 
-/* The row for the repeats of one subject. */
+/* Appends the row of a workload. */
 static void add_result(struct tern_bench_result *result, const struct tern_session *s,
-                       const struct tern_bench_params *p, const struct subject *subject,
+                       const struct tern_bench_params *p, const struct workload *workload,
                        const struct tn_samples *stream, const struct one_run *run)
 {
-    const uint32_t depth = subject_depth(subject);
+    const uint32_t depth = subject_depth(workload);
     struct tern_bench_run *out =
         add_row(result, s->engine, depth, stream, &run->decode, run->hash);
-    out->is_filled = subject->n_prompt == 0;
+    out->is_filled = workload->n_prompt == 0;
     out->prefill = tn_samples_rate(&run->prefill);
     result->hashes_agree = result->hashes_agree && !run->hashes_differ;
-    if (!subject->decodes)
+    if (!workload->decodes)
         return;
     compare_hashes(result, out);
-    if (subject->n_draft) { /* which bytes of the weights several rows need is not counted */
-        out->n_draft = subject->n_draft;
+    if (workload->n_draft) { /* how many weight bytes several rows share is not counted */
+        out->n_draft = workload->n_draft;
         out->draft_wrong = p->draft_wrong;
         out->tokens_per_step = tn_samples_rate(&run->tokens_per_step).median;
         return;
     }
-    out->decode_bytes_per_token = decode_bytes(s, p, subject, run);
+    out->decode_bytes_per_token = decode_bytes(s, p, workload, run);
     out->decode_share = tn_samples_rate(&run->share).median;
     for (uint32_t i = 0; i < TN_N_REGIONS; i++)
         out->region_share[i] = tn_samples_rate(&run->region_share[i]).median;
@@ -287,31 +287,31 @@ static uint32_t deepest(const struct tern_bench_params *p)
                   tn_bench_largest(p->depths, p->n_depths));
 }
 
-/* Room for all of p's in dst; returns how many. */
-static uint32_t list_subjects(struct subject *dst, const struct tern_bench_params *p)
+/* Lists the workloads of p in dst.  Returns their number. */
+static uint32_t list_workloads(struct workload *dst, const struct tern_bench_params *p)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_prompts; i++) {
-        dst[n++] = (struct subject){.n_prompt = p->prompts[i], .decodes = i == 0};
+        dst[n++] = (struct workload){.n_prompt = p->prompts[i], .decodes = i == 0};
         if (i == 0 && p->n_draft)
-            dst[n++] = (struct subject){
+            dst[n++] = (struct workload){
                 .n_prompt = p->prompts[i], .decodes = true, .n_draft = p->n_draft};
     }
     for (uint32_t i = 0; i < p->n_depths; i++)
-        dst[n++] = (struct subject){.depth = p->depths[i], .decodes = true};
+        dst[n++] = (struct workload){.depth = p->depths[i], .decodes = true};
     return n;
 }
 
-/* The stream rate with the threads that decode. */
+/* Measures the stream rate with the decoding threads. */
 static double stream_rate(struct bench *b, const struct tern_session *s)
 {
     tn_team_set_active(s->engine->team, s->engine->n_decode);
     return tn_bench_stream_rate(&b->stream, s->engine->team);
 }
 
-/* One repeat: the stream rate, then all prompts and depths in turn. */
+/* One repeat: the stream rate, then every workload in turn. */
 static tern_status repeat_all(struct bench *b, struct tern_session *s, uint32_t i_repeat,
-                              const struct subject *subjects, struct one_run *runs, uint32_t n,
+                              const struct workload *workloads, struct one_run *runs, uint32_t n,
                               struct tn_samples *stream, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
@@ -323,31 +323,31 @@ static tern_status repeat_all(struct bench *b, struct tern_session *s, uint32_t 
     const double stream_gb_s = status == TERN_OK ? stream_rate(b, s) : 0;
     tn_samples_add(stream, stream_gb_s);
     for (uint32_t k = 0; k < n && status == TERN_OK; k++)
-        status = repeat_once(b, s, &subjects[k], stream_gb_s, &runs[k], err);
+        status = repeat_once(b, s, &workloads[k], stream_gb_s, &runs[k], err);
     return status;
 }
 
-/* Every repeat takes the stream rate and all prompts and depths in turn: what is compared is
- * measured side by side. */
+/* Interleaves the workloads within each repeat, so that compared numbers are measured side by side.
+ */
 static tern_status measure_session(struct bench *b, struct tern_session *s,
                                    struct tn_samples *stream, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
-    struct subject subjects[TN_COUNT_OF(p->prompts) + 1 + TN_COUNT_OF(p->depths)];
-    const uint32_t n = list_subjects(subjects, p);
+    struct workload workloads[TN_COUNT_OF(p->prompts) + 1 + TN_COUNT_OF(p->depths)];
+    const uint32_t n = list_workloads(workloads, p);
     struct one_run *runs = tn_alloc_zeroed(n, sizeof *runs);
     if (!runs)
         return tn_fail(err, TERN_MEMORY, "no memory for %u rates", n);
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < p->n_repeats && status == TERN_OK; i++)
-        status = repeat_all(b, s, i, subjects, runs, n, stream, err);
+        status = repeat_all(b, s, i, workloads, runs, n, stream, err);
     for (uint32_t k = 0; k < n && status == TERN_OK; k++)
-        add_result(b->result, s, p, &subjects[k], stream, &runs[k]);
+        add_result(b->result, s, p, &workloads[k], stream, &runs[k]);
     tn_free(runs);
     return status;
 }
 
-/* The rows of sequences that decode together. */
+/* Measures sequences that decode together. */
 static tern_status measure_together(struct bench *b, struct tern_engine *engine,
                                     const struct tn_samples *stream, struct tern_error *err)
 {
@@ -372,7 +372,7 @@ static tern_status measure_together(struct bench *b, struct tern_engine *engine,
     return status;
 }
 
-/* All prompts and depths, one sequence. */
+/* Measures all workloads of one sequence. */
 static tern_status measure_one(struct bench *b, struct tern_engine *engine,
                                struct tn_samples *stream, struct tern_error *err)
 {
@@ -390,7 +390,7 @@ static tern_status measure_one(struct bench *b, struct tern_engine *engine,
     return status;
 }
 
-/* Everything at one level and thread count; *stream: the rates of the repeats. */
+/* Measures everything at one level and thread count; *stream: rates of the repeats. */
 static tern_status measure_engine(struct bench *b, const char *level, uint32_t n_threads,
                                   struct tn_samples *stream, struct tern_error *err)
 {
@@ -409,7 +409,7 @@ static tern_status measure_engine(struct bench *b, const char *level, uint32_t n
     return status;
 }
 
-/* ---- all ---- */
+/* ---- whole benchmark ---- */
 
 void tern_bench_params_default(struct tern_bench_params *out, const struct tern_sysinfo *machine,
                                const struct tern_model *model)
@@ -476,8 +476,8 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
     return check_levels(p, err);
 }
 
-/* Every level with every thread count; the stream rate of a thread count is the median over its
- * levels. */
+/* Measures every level with every thread count; the stream rate of a thread count is the median
+ * over the levels. */
 static tern_status measure_levels(struct bench *b, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
@@ -513,7 +513,8 @@ static tern_status measure_all(struct bench *b, struct tern_error *err)
     return status;
 }
 
-/* The peak without the memory that the stream rate was read from, if it is not the model's. */
+/* Records the peak memory, less the buffer of the stream rate if the model's data was not used for
+ * it. */
 static void note_usage(struct bench *b, uint64_t peak_before)
 {
     struct tn_usage usage;
@@ -524,7 +525,7 @@ static void note_usage(struct bench *b, uint64_t peak_before)
     b->result->major_faults = usage.major_faults;
 }
 
-/* With the model open and the parameters checked. */
+/* Runs with an open model and checked parameters. */
 static tern_status measure(struct bench *b, const char *model_path, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
@@ -546,7 +547,7 @@ static tern_status measure(struct bench *b, const char *model_path, struct tern_
     return status;
 }
 
-/* A twentieth of the processors: two percent are always at work on something. */
+/* Share of busy processors above which a warning is due; a quiet system has about two percent. */
 #define MAX_OTHER_LOAD 0.05
 
 static void judge_load(struct tern_bench_result *result, const struct tn_cpu_time *start)
@@ -579,7 +580,7 @@ tern_status tern_bench(const char *model_path, const struct tern_bench_params *p
         status = measure(&b, model_path, err);
     }
     judge_load(result, &start);
-    /* Without one there is nothing to look at; else it explains whatever went wrong. */
+    /* A model file that changed meanwhile explains any other failure. */
     const tern_status changed = model ? tern_model_check_unchanged(model, NULL) : TERN_OK;
     if (changed != TERN_OK)
         status = tern_model_check_unchanged(model, err);

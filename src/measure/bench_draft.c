@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Decoding with drafts from a recorded answer, so that how many are right is known: position p is
- * wrong when p mod M = 0.  How many rows a step takes follows measured times and acceptance, as
- * always.
+ * Decodes with drafts from a recorded answer, so that the acceptance is known: position p is wrong
+ * when p mod M = 0.
+ *
+ * The number of rows per step follows measured times and acceptance, as in any session.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,7 +16,7 @@
 struct replay {
     const struct tn_bench_answer *answer;
     uint32_t vocab;
-    uint32_t n; /* ids so far */
+    uint32_t n; /* number of ids so far */
 };
 
 static void on_token(void *arg, uint32_t id)
@@ -55,7 +56,7 @@ tern_status tn_bench_replay(struct tn_bench_replayed *out, struct tern_session *
     tern_sampler_free(params.sampler);
     if (status != TERN_OK)
         return status;
-    if (result.n_new < answer->n) /* should_stop */
+    if (result.n_new < answer->n) /* stopped by should_stop */
         return tn_fail(err, TERN_INTERRUPTED, "interrupted after %u tokens", result.n_new);
     *out = (struct tn_bench_replayed){
         .tok_s = (answer->n - 1) / result.decode_s,

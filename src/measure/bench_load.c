@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long it takes to load a model, from its file and from the system's cache of it.
+ * Measures how long a model takes to load, from disk and from the page cache.
+ *
+ * Evicting the file from the page cache is a request to the system, which may ignore it.
  */
 #include "measure/bench.h"
 #include "plat/plat.h"

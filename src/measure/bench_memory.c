@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How fast this machine reads memory, and how near each kernel comes to it.
+ * Measures memory bandwidth, and how close each kernel comes to it.
+ *
+ * Kernels run on the model's own matrices and on random caches, one thread, all levels in turn.
  */
 #include <string.h>
 
@@ -14,10 +16,10 @@
 #define STREAM_BYTES ((size_t)256 << 20)
 #define SLICE_BYTES ((size_t)1 << 20)
 #define N_BEST 3
-#define N_ROUNDS 8 /* processors that were idle take some tenths of a second to reach their speed */
-#define CACHE_BYTES ((size_t)64 << 20) /* keys and values: beyond the caches of most processors */
+#define N_ROUNDS 8 /* idle processors need some tenths of a second to reach full clock */
+#define CACHE_BYTES ((size_t)64 << 20) /* keys and values: exceeds the caches of most processors */
 
-tern_status tn_bench_go_on(const struct tern_bench_params *p, struct tern_error *err)
+tern_status tn_bench_check_stop(const struct tern_bench_params *p, struct tern_error *err)
 {
     if (!p->should_stop || !p->should_stop(p->arg))
         return TERN_OK;
@@ -31,7 +33,7 @@ static void read_slice(void *arg, uint32_t i_slice, uint32_t i_thread)
     (void)i_thread;
     struct tn_bench_stream *s = arg;
     uint64_t all = tn_read_stream(s->data + (size_t)i_slice * SLICE_BYTES, SLICE_BYTES);
-    if (all == 0x5D1F0C3A9B7E2468u) /* practically never */
+    if (all == 0x5D1F0C3A9B7E2468u) /* practically never true */
         s->sink = all;
 }
 
@@ -69,7 +71,7 @@ tern_status tn_bench_check_memory(const struct tern_model *model, struct tern_er
     return check_memory(own + CACHE_BYTES, err);
 }
 
-/* Memory of no model, in real pages instead of the zero page. */
+/* Allocates a buffer and touches it, so that it has real pages instead of the zero page. */
 static tern_status take_memory(struct tn_bench_stream *out, struct tern_error *err)
 {
     out->own = tn_pages_reserve(STREAM_BYTES);
@@ -106,7 +108,7 @@ tern_status tern_stream_rate(double *gb_s, uint32_t n_threads, struct tern_error
     struct tn_bench_stream stream = {0};
     struct tn_team *team = NULL;
     *gb_s = 0;
-    tern_status status = check_memory(2 * STREAM_BYTES, err); /* half stays for others */
+    tern_status status = check_memory(2 * STREAM_BYTES, err); /* leave half for other programs */
     if (status == TERN_OK)
         status = take_memory(&stream, err);
     if (status == TERN_OK)
@@ -120,11 +122,11 @@ tern_status tern_stream_rate(double *gb_s, uint32_t n_threads, struct tern_error
 
 /* ---- kernels ---- */
 
-/* Passes over what lies in the caches are repeated for so long. */
+/* Minimum time of a pass over cached data; shorter ones are repeated. */
 #define MIN_PASS_NS 1000000u
 
-/* Bytes per nanosecond over at least MIN_PASS_NS, the best of a few times; 0 when the model has
- * nothing for it. */
+/* Bytes per nanosecond over at least MIN_PASS_NS, the best of a few; 0: the model has no data for
+ * it. */
 static double time_case(const struct tn_kernel_case *c, struct tn_case_work *w,
                         const struct tn_kernels *kernels)
 {
@@ -162,7 +164,7 @@ static tern_status time_level(struct tern_bench_result *result, struct tn_case_w
         if (!has_kernel(c->op, level->name))
             continue;
         const double gb_s = time_case(c, w, &kernels);
-        tern_status status = tn_bench_go_on(params, err);
+        tern_status status = tn_bench_check_stop(params, err);
         if (status != TERN_OK)
             return status;
         if (gb_s > 0 && result->n_kernels < TERN_BENCH_MAX_KERNELS)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Repeats of one measurement.
+ * Repeats of one measurement, kept sorted; the reported rate is their median, with best and spread.
+ *
+ * Used by every file of the benchmark.
  */
 #ifndef TN_BENCH_SAMPLES_H
 #define TN_BENCH_SAMPLES_H

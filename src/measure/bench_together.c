@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sequences that decode together, and each of them alone: they must write the same ids.
+ * Decodes several sequences together and then each of them alone: the ids must be the same.
+ *
+ * The number of tokens per second counts only the time during which all sequences decode.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -13,21 +15,22 @@
 #include "plat/plat.h"
 #include "tern/scheduler.h"
 
-/* What a sequence writes. */
+/* The output of a sequence. */
 struct answer {
-    uint32_t *ids; /* [n_new] the first ones */
-    uint32_t n;    /* all */
+    uint32_t *ids; /* [n_new] the first ids */
+    uint32_t n;    /* total number of ids */
     uint64_t request;
 };
 
 struct together {
     struct tern_scheduler *scheduler;
     uint32_t vocab, n_prompt, n_new;
-    uint32_t max_tokens; /* more than n_new: the first goes on until the last has as many */
-    uint32_t *prompt;    /* [n_prompt] of the sequence at hand */
+    /* above n_new: the first sequence continues until the last has n_new ids */
+    uint32_t max_tokens;
+    uint32_t *prompt;    /* [n_prompt] of the current sequence */
     struct answer answers[TERN_BENCH_MAX_TOGETHER];
-    uint32_t n;          /* of answers in work */
-    bool has_end;        /* of one of them */
+    uint32_t n;          /* answers in progress */
+    bool has_end;        /* one of them has ended */
 };
 
 static uint32_t fewest(const struct together *t)
@@ -95,8 +98,8 @@ static tern_status end_all(struct together *t, struct tern_error *err)
     return status;
 }
 
-/* Sequences [first, first + n) until each has n_new ids.  *tok_s: ids of all in a second, while all
- * of them decode. */
+/* Decodes sequences [first, first + n) until each has n_new ids.  *tok_s: ids per second of all,
+ * while all of them decode. */
 static tern_status decode(struct together *t, uint32_t first, uint32_t n, double *tok_s,
                           struct tern_error *err)
 {
@@ -128,7 +131,7 @@ static uint64_t hash_of(const struct together *t, uint32_t i)
     return XXH3_64bits(t->answers[i].ids, t->n_new * sizeof *t->answers[i].ids);
 }
 
-/* `alone`: the hash of each sequence by itself. */
+/* `alone`: hashes of the sequences decoded alone. */
 static tern_status measure(struct tn_bench_together *out, struct together *t, uint32_t n,
                            const uint64_t *alone, struct tern_error *err)
 {
@@ -170,7 +173,7 @@ tern_status tn_bench_together(struct tn_bench_together *out, struct tern_engine 
     const struct tern_file_config *c = model->file.spec.config;
     struct together t = {.vocab = c->vocab, .n_prompt = p->prompts[0], .n_new = p->n_new};
     const uint32_t n_most = tn_bench_largest(p->together, p->n_together);
-    /* Prompts are read one after the other, at least 64 ids in a step that decodes as well. */
+    /* Prompts are read one after the other, at least 64 ids per step in which others decode. */
     const uint32_t n_ahead = n_most * (t.n_prompt / 64 + 1);
     t.max_tokens = t.n_new + TN_MIN(n_ahead, c->context - t.n_prompt - t.n_new);
     const struct tern_scheduler_params sp = {.n_sequences = n_most,

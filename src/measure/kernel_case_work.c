@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Inputs of the cases: pseudo-random, always the same, with stand-ins for what the model lacks.
+ * Inputs of the kernel cases: pseudo-random with a fixed seed, and stand-ins for data that the
+ * model lacks.
  */
 #define XXH_INLINE_ALL
 #include "measure/kernel_case_work.h"
@@ -14,7 +15,8 @@
 #include "base/half.h"
 #include "base/rng.h"
 
-#define MOST_HALVES_BYTES 512u /* of the stand-in's tile in any layout */
+/* bytes of the stand-in's tile that hold half floats, in any layout */
+#define MOST_HALVES_BYTES 512u
 
 void tn_case_note(struct tn_case_work *w, const void *result, size_t n_bytes)
 {
@@ -46,7 +48,7 @@ static void fill(struct tn_case_work *w)
         w->q[i] = tn_rng_f32(&rng) - 0.5f;
     for (uint32_t i = 0; i < tn_case_n_queries(w) * TN_KV_BLOCK; i++)
         w->p[i] = tn_rng_f32(&rng);
-    /* Halves of about 1/8 to 1, either sign; as floats they are small. */
+    /* Half floats of about 1/8 to 1 with either sign; read as floats they are small. */
     for (size_t i = 0; i + 1 < w->size.cache_bytes; i += 2) {
         const uint64_t x = tn_rng_next(&rng);
         w->cache[i] = (unsigned char)(x | 1);
@@ -61,12 +63,12 @@ static void fill_blocks(struct tn_case_work *w)
     tn_rng_seed(&rng, 4);
     for (size_t i = 0; i < TN_CASE_BLOCKS_BYTES; i++)
         bytes[i] = (uint8_t)tn_rng_next(&rng);
-    /* Halves of 2^-7 to 2^-3. */
+    /* Half floats of 2^-7 to 2^-3. */
     for (size_t i = 1; i < MOST_HALVES_BYTES; i += 2)
         bytes[i] = (uint8_t)(0x20 | (bytes[i] & 0x8F));
 }
 
-/* A small table of four planes, for kernels that the model's own head does not need. */
+/* A small table of four planes, for kernels that the model's own head does not use. */
 static bool make_planes(struct tn_case_work *w)
 {
     const uint32_t rows = TN_CASE_STAND_IN_ROWS, cols = tn_case_config(w)->hidden;
@@ -94,7 +96,7 @@ static bool allocate(struct tn_case_work *w)
     const size_t widest = w->widest, n_q = tn_case_n_queries(w), n_tokens = w->size.n_tokens;
     const size_t ints = TN_MAX(TN_MAX(n_tokens * TN_GEMM_ROWS, widest), (size_t)TN_C2_MAX_ROWS);
     const struct {
-        void *slot; /* of a pointer */
+        void *slot; /* address of a pointer */
         size_t n_bytes;
     } list[] = {
         {&w->random, n_tokens * widest},

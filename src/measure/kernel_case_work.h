@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the cases of kernels share: sizes of the model, and what becomes of a result.  Only for the
- * kernel_cases*.c files.
+ * Helpers of the kernel cases: dimensions of the model, and the handling of results.
+ *
+ * For the kernel_cases*.c files only.
  */
 #ifndef TN_KERNEL_CASE_WORK_H
 #define TN_KERNEL_CASE_WORK_H
@@ -9,21 +10,20 @@
 #include "measure/kernel_cases.h"
 #include "model/kvcache.h"
 
-/* tn_case_gemv_t2_i8 and so on: one for each operation, in the file for what it works on. */
+/* tn_case_gemv_t2_i8 and so on: one per operation, in the file for the kind of data. */
 typedef uint64_t tn_case_fn(struct tn_case_work *work, const struct tn_kernels *kernels);
 #define TN_CASE_DECLARE(op) tn_case_fn tn_case_##op;
 TN_KERN_OPS(TN_CASE_DECLARE)
 #undef TN_CASE_DECLARE
 
 #define TN_CASE_STAND_IN_ROWS 8u
-#define TN_CASE_TABLE_ROWS 1024u /* between two looks at should_stop */
-/* work->blocks [TN_CASE_BLOCKS_BYTES]: the stand-in for every layout in blocks that the model does
- * not have. */
+#define TN_CASE_TABLE_ROWS 1024u /* between two calls of should_stop */
+/* Size of the stand-in (work->blocks) for every block layout that the model does not have. */
 #define TN_CASE_BLOCKS_ROWS TN_TILE_ROWS
 #define TN_CASE_BLOCKS_COLS TN_SPAN_COLS
 #define TN_CASE_BLOCKS_BYTES 4352u
 
-/* Puts a result into the work's hash, if it hashes. */
+/* Adds a result to the work's hash, if hashing is on. */
 void tn_case_note(struct tn_case_work *work, const void *result, size_t n_bytes);
 bool tn_case_is_stopped(const struct tn_case_work *work);
 

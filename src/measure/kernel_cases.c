@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of the cases, and those of vectors.  Matrices, tables and norms are the file's;
- * activations and cache are pseudo-random.
+ * The list of kernel cases, and the cases of vector operations.
+ *
+ * Matrices, tables and norms are the file's; activations and cache are pseudo-random.
  */
 #include "measure/kernel_cases.h"
 
@@ -18,7 +19,7 @@ uint64_t tn_case_quant_i8(struct tn_case_work *w, const struct tn_kernels *k)
     return n * (sizeof(float) + 1);
 }
 
-/* [hidden] of the model, or any numbers where it has no final norm. */
+/* [hidden] final norm of the model, or arbitrary numbers if it has none. */
 static const float *norm_weights(const struct tn_case_work *w)
 {
     const float *weights = w->model->weights.final_norm.weights;
@@ -33,7 +34,7 @@ uint64_t tn_case_rms_norm_f32(struct tn_case_work *w, const struct tn_kernels *k
     return n * 3 * sizeof(float);
 }
 
-/* States in blocks of the largest power of two that divides their width. */
+/* The states in blocks of the largest power of two that divides their width. */
 uint64_t tn_case_hadamard_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
     const uint32_t n = tn_case_config(w)->hidden & ~1u, block = n & (~n + 1u);

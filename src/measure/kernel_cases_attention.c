@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cases of attention, on a cache of random bytes.
+ * The kernel cases of attention, on a cache of random bytes.
+ *
+ * Scores, sums and the q8 variants are called with the model's head sizes.
  */
 #include <string.h>
 
 #include "base/bits.h"
 #include "measure/kernel_case_work.h"
 
-/* The blocks of keys or values of one type that fit into the cache, one after the other. */
+/* Iterates over the blocks of keys or values of one type that fit into the cache. */
 #define EACH_BLOCK(w, at, block_bytes)                                                             \
     for (size_t at = 0; (at == 0 || at + (block_bytes) <= (w)->size.cache_bytes) &&                \
                         !tn_case_is_stopped(w);                                                   \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cases of matrices in blocks: the tables and the first layer's matrices that the model has in
- * such layouts, then a stand-in, one buffer that is read in every layout.
+ * The kernel cases of matrices in blocks: the tables and the first layer's matrices that the model
+ * has in such layouts, then a stand-in, one buffer that is read in every layout.
  */
 #include "base/bits.h"
 #include "measure/kernel_case_work.h"
 
-/* Matrix i of the model in blocks, then the stand-in in layout after layout. */
+/* Matrix i of the model in a block layout; beyond those the stand-in in each layout. */
 static bool take_matrix(struct tn_blocks *out, const struct tn_case_work *w, uint32_t i)
 {
     const struct tn_weights *weights = &w->model->weights;
@@ -25,7 +25,7 @@ static bool take_matrix(struct tn_blocks *out, const struct tn_case_work *w, uin
 
 #define N_CASES (2 + TN_N_MATRICES + 12)
 
-/* How a case takes its inputs, and multiplies. */
+/* How a case prepares its inputs and multiplies. */
 struct product {
     tn_quant_x8_fn *quant; /* NULL: f32 */
     size_t (*x_bytes)(uint32_t cols);
@@ -34,7 +34,7 @@ struct product {
     tn_gemv_blocks_f32_fn *gemv_f32;
 };
 
-/* Rows [row, row + 256) of w. */
+/* Multiplies rows [row, row + 256) of w. */
 static void multiply(struct tn_case_work *w, const struct product *p, const struct tn_blocks *m,
                      uint32_t row)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cases of the head: tables of rows, and planes of bits.
+ * The kernel cases of the head: tables of rows, and bit planes.
+ *
+ * Use the model's own head where it has the layout, else a stand-in.
  */
 #include <string.h>
 
 #include "measure/kernel_case_work.h"
 
-/* Rows [0, n) of a table that is not in planes, a thousand at a time. */
+/* Multiplies rows [0, n) of a table that is not in planes, a thousand at a time. */
 static uint64_t table_rows(struct tn_case_work *w, const struct tn_kernels *k,
                            const struct tn_matrix *t)
 {
@@ -29,7 +31,7 @@ static uint64_t table_rows(struct tn_case_work *w, const struct tn_kernels *k,
     return n * row_bytes;
 }
 
-/* The model's head where it has that layout, else a row of random values. */
+/* The model's head if it has that layout, else a row of random values. */
 static uint64_t table(struct tn_case_work *w, const struct tn_kernels *k, uint32_t layout)
 {
     const struct tn_matrix *head = &w->model->weights.head;
@@ -71,14 +73,15 @@ static const struct tn_bit_planes *planes_of(const struct tn_case_work *w, uint3
     return head->n_planes > i_plane ? head : w->size.with_stand_ins ? &w->planes : NULL;
 }
 
-/* n_planes planes from i_plane on. */
+/* Multiplies n_planes planes from i_plane on. */
 static uint64_t dot_planes(struct tn_case_work *w, tn_dot_plane_fn *dot, uint32_t i_plane,
                            uint32_t n_planes)
 {
     const struct tn_bit_planes *m = planes_of(w, i_plane + n_planes - 1);
     const uint32_t n = m ? TN_MIN(m->rows, w->size.n_rows) : 0;
     const int16_t *const x[] = {w->x16, w->x16};
-    const uint32_t n_x = w->hashes ? TN_COUNT_OF(x) : 1; /* the kernels for several are others */
+    /* kernels for several inputs are separate functions */
+    const uint32_t n_x = w->hashes ? TN_COUNT_OF(x) : 1;
     uint64_t n_bytes = 0;
     for (uint32_t row = 0; row < n && !tn_case_is_stopped(w); row += TERN_PLANE_BLOCK_ROWS) {
         struct tn_plane_rows p = {.n_rows = TN_MIN(TERN_PLANE_BLOCK_ROWS, n - row),

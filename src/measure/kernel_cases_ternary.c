@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cases of ternary products.
+ * The kernel cases of ternary products: one token, several tokens, and scales per row or group.
+ *
+ * All work on the model's own matrices where it has them.
  */
 #include <string.h>
 
@@ -17,7 +19,7 @@ static const struct tn_ternary *matrix_of(const struct tn_case_work *w, uint32_t
     return &w->model->weights.layers[i_layer].matrices[i].t.w;
 }
 
-/* The input of a matrix: zeros after its columns. */
+/* Sets the input of a matrix, with zeros beyond its columns. */
 static void set_input(struct tn_case_work *w, uint32_t cols)
 {
     if (w->x_cols == cols)
@@ -31,7 +33,7 @@ static void set_input(struct tn_case_work *w, uint32_t cols)
 typedef uint64_t matrix_fn(struct tn_case_work *w, const struct tn_kernels *k,
                            const struct tn_ternary *m);
 
-/* Every matrix of that layout in the first layers. */
+/* Runs fn on every matrix of that layout in the first layers. */
 static uint64_t each_matrix(struct tn_case_work *w, const struct tn_kernels *k, uint32_t layout,
                             uint32_t n_layers, matrix_fn *fn)
 {
@@ -57,7 +59,8 @@ static uint64_t weight_bytes(const struct tn_ternary *m, uint32_t n_rows)
 uint64_t tn_case_lut_t2(struct tn_case_work *w, const struct tn_kernels *k)
 {
     set_input(w, tn_case_config(w)->hidden);
-    k->lut_t2(w->prepared, w->x, tn_case_config(w)->hidden); /* private to the level */
+    /* the table's format is private to the level */
+    k->lut_t2(w->prepared, w->x, tn_case_config(w)->hidden);
     return tn_case_config(w)->hidden + TN_LUT_BYTES(tn_case_config(w)->hidden);
 }
 
@@ -98,7 +101,7 @@ uint64_t tn_case_gemv_r2_i8(struct tn_case_work *w, const struct tn_kernels *k)
     return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, gemv_r2);
 }
 
-/* Two inputs; rows take the first, the second or both in turn. */
+/* Two inputs; rows use the first, the second or both in turn. */
 static uint64_t few_r2(struct tn_case_work *w, const struct tn_kernels *k,
                        const struct tn_ternary *m)
 {
@@ -181,8 +184,8 @@ uint64_t tn_case_gemm_c2_i8(struct tn_case_work *w, const struct tn_kernels *k)
 
 /* ---- scales per row and group ---- */
 
-/* The model's first matrix with scales per group; else the first one in layout T2 with a scale for
- * each row that a stand-in makes up, or false where stand-ins are not asked for. */
+/* The model's first matrix with scales per group; else the first in layout T2 with an invented
+ * scale per row; false if stand-ins are disabled. */
 static bool scaled_matrix(struct tn_case_work *w, struct tn_scaled_ternary *out)
 {
     *out = w->model->weights.layers[0].matrices[0].t;
@@ -201,15 +204,16 @@ static bool scaled_matrix(struct tn_case_work *w, struct tn_scaled_ternary *out)
 uint64_t tn_case_quant_x16(struct tn_case_work *w, const struct tn_kernels *k)
 {
     const uint32_t n = tn_case_config(w)->hidden;
-    memset(w->prepared, 0, TN_X16_BYTES(n)); /* between its parts nothing is written */
+    memset(w->prepared, 0, TN_X16_BYTES(n)); /* the gaps between its sections are not written */
     k->quant_x16(w->prepared, w->xf, n);
     tn_case_note(w, w->prepared, TN_X16_BYTES(n));
     return n * sizeof(float) + TN_X16_BYTES(n);
 }
 
-/* What the forms of rounded inputs share; the functions of x8 have the types of those of x16. */
+/* What rounded inputs of 8 and 16 bits share; the functions of x8 have the types of those of x16.
+ */
 struct rounded {
-    size_t (*bytes)(uint32_t cols); /* of one input */
+    size_t (*bytes)(uint32_t cols); /* bytes of one input */
     tn_quant_x16_fn *quant;
 };
 
@@ -220,7 +224,7 @@ static void round_inputs(struct tn_case_work *w, const struct rounded *form, uin
         form->quant((char *)w->prepared + t * form->bytes(cols), t % 2 ? w->yf : w->xf, cols);
 }
 
-/* All rows are timed, as for one token; of a part several tokens are compared. */
+/* One token is timed on all rows; several tokens are compared on some rows only. */
 static uint64_t run_scaled_gemv(struct tn_case_work *w, const struct rounded *form,
                                 tn_gemv_t2_x16_fn *multiply)
 {
@@ -326,7 +330,7 @@ static uint64_t unpack_t5(struct tn_case_work *w, const struct tn_kernels *k,
     return n_bytes;
 }
 
-/* Any bytes where stand-ins are wanted, then the model's matrices. */
+/* Random bytes if stand-ins are enabled, then the model's matrices. */
 uint64_t tn_case_unpack_t5(struct tn_case_work *w, const struct tn_kernels *k)
 {
     if (w->size.with_stand_ins)
@@ -343,4 +347,4 @@ uint64_t tn_case_add_scaled_f32(struct tn_case_work *w, const struct tn_kernels 
     return n * 3 * sizeof(float);
 }
 
-/* kernel_cases_blocks.c */
+/* The other operations are in kernel_cases_blocks.c. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * How fast ternary weights in T2 and in T5 are multiplied, and memory is read: `tern convert --pack
- * auto` chooses by these.  Every thread multiplies the same band of rows, from its own caches.
+ * Measures how fast this machine multiplies ternary weights in T2 and T5, and reads memory; `tern
+ * convert --pack auto` chooses by these rates.
+ *
+ * Every thread multiplies the same band of rows from its own caches.
  */
 #include <string.h>
 
@@ -19,13 +21,13 @@
 #define N_PASSES 64u
 #define N_BEST 5
 
-/* A band of weights, all of them 0: kernels take as long for any. */
+/* A band of weights, all 0: the time does not depend on their values. */
 struct band {
     const struct tn_kernels *kernels;
     bool int8_inputs, is_small;
     uint8_t *t2, *t5;  /* [N_RUNS] runs */
     uint16_t *scales;
-    uint8_t *input;    /* as its kernel wants it */
+    uint8_t *input;    /* in the format its kernel expects */
     uint8_t *unpacked; /* [threads][N_RUNS] runs of T2 */
     float *dst;        /* [threads][ROWS] */
 };
@@ -52,7 +54,7 @@ static void multiply_item(void *arg, uint32_t i_item, uint32_t i_thread)
     }
 }
 
-/* 10^9 weights per second, the best of a few times. */
+/* 10^9 weights per second, the best of a few passes. */
 static double rate_of(struct band *b, struct tn_team *team, bool is_small)
 {
     const uint32_t n = tn_team_n_threads(team);
@@ -111,7 +113,7 @@ tern_status tern_measure_packs(struct tern_pack_rates *out, struct tern_engine *
         return tn_fail(err, TERN_MEMORY, "no memory for %zu MiB to measure the stream rate",
                        n_bytes >> 20);
     }
-    memset(memory, 0x55, n_bytes); /* real pages, not the zero page; code 1 in T2 */
+    memset(memory, 0x55, n_bytes); /* touches real pages, not the zero page; code 1 in T2 */
     layout(&b, memory + STREAM_BYTES, n_threads);
     prepare_input(&b);
     struct tn_bench_stream stream = {.data = memory, .n_bytes = STREAM_BYTES};

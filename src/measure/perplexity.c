@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How well a model predicts a text.  Windows of n_ctx ids step by n_stride:
+ * Measures how well a model predicts a text.  Windows of n_ctx ids advance by n_stride:
  *
  *   ids     0 ......................................... n
  *   window  [BOS, 0 ............. n_ctx - 2]
@@ -16,7 +16,7 @@
 #include "tern/measure.h"
 #include "text/tokenizer.h"
 
-/* Rows of logits that exist at the same time. */
+/* Rows of logits held at a time. */
 #define SCORE_BATCH 16u
 
 struct scorer {
@@ -26,12 +26,12 @@ struct scorer {
     uint32_t *window; /* [n_ctx] BOS and ids */
     bool has_bos;
     uint32_t bos;
-    size_t n_ids; /* of the text */
+    size_t n_ids; /* length of the text */
     size_t n_scored;
     double nats;
 };
 
-/* Windows may take minutes: the caller is asked inside of them too. */
+/* A window may take minutes, so the caller is asked within it too. */
 static bool should_stop(void *arg)
 {
     const struct scorer *sc = arg;
@@ -40,7 +40,7 @@ static bool should_stop(void *arg)
            !sc->params->on_progress(sc->params->arg, n_done, sc->n_ids);
 }
 
-/* -log softmax(logits)[id], in double. */
+/* -log softmax(logits)[id], in double precision. */
 static double surprise(const float *logits, uint32_t n, uint32_t id)
 {
     double max = logits[0], sum = 0;
@@ -51,13 +51,13 @@ static double surprise(const float *logits, uint32_t n, uint32_t id)
     return max + log(sum) - (double)logits[id];
 }
 
-/* Evaluates window[0, n); scores window[i] for i >= first_scored from the logits before it. */
+/* Evaluates window[0, n); scores window[i] for i >= first_scored by the logits before it. */
 static tern_status score_window(struct scorer *sc, uint32_t n, uint32_t first_scored,
                                 struct tern_error *err)
 {
     uint32_t vocab = sc->session->model->file.spec.config->vocab;
     tern_session_truncate(sc->session, 0);
-    /* The last id's logits predict nothing in this window. */
+    /* The logits of the last id predict nothing in this window. */
     for (uint32_t i = 0; i + 1 < n;) {
         bool scoring = i + 1 >= first_scored;
         uint32_t limit = scoring ? n - 1 - i : TN_MIN(n - 1, first_scored - 1) - i;
@@ -78,7 +78,7 @@ static tern_status score_text(struct scorer *sc, const struct tern_ids *ids, uin
                               uint32_t n_stride, struct tern_error *err)
 {
     uint32_t n_bos = sc->has_bos;
-    size_t covered = 0; /* ids that were in an earlier window */
+    size_t covered = 0; /* ids scored by an earlier window */
     sc->n_ids = ids->n;
     for (size_t start = 0; covered < ids->n; start += n_stride) {
         uint32_t n = (uint32_t)TN_MIN(ids->n - start, (size_t)(n_ctx - n_bos));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Is this file intact, and does this machine compute it right?
+ * Checks that a file is intact and that this machine computes it correctly:
  *
  *   1. the checksum of every 4 MiB of data
- *   2. rules that checksums do not cover: code 3 in ternary data, scales, norms and halves that
+ *   2. what checksums do not cover: code 3 in ternary data; scales, norms and half floats that
  *      are not finite
  *   3. every kernel level of this CPU against the reference, on the file's own first rows
- *   4. the fingerprint: ids in, hash of the logits out, as at conversion
+ *   4. the fingerprint: ids in, hash of the logits out, compared with the one from conversion
  */
 #include <inttypes.h>
 #include <math.h>
@@ -25,12 +25,12 @@
 
 /* ---- data ---- */
 
-/* The two passes over the data, checksums and values, are halves of one progress. */
+/* The two passes over the data, checksums and values, share one progress. */
 struct progress {
     bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total);
     void *arg;
     uint64_t n_bytes; /* of the data */
-    uint64_t n_done;  /* in the pass that runs */
+    uint64_t n_done;  /* in the current pass */
     bool is_second;
 };
 
@@ -44,7 +44,7 @@ static tern_status advance(struct progress *p, uint64_t n, struct tern_error *er
                    100.0 * (double)done / (double)p->n_bytes);
 }
 
-/* For what comes behind the data. */
+/* For the steps after the data passes. */
 static bool should_stop(void *arg)
 {
     const struct progress *p = arg;
@@ -84,7 +84,7 @@ static tern_status verify_tensor(const struct tn_model_file *file, const struct 
     return TERN_OK;
 }
 
-/* Each matrix of a stack. */
+/* Verifies each matrix of a stack. */
 static tern_status verify_stack(const struct tn_model_file *file, const struct tern_file_tensor *t,
                                 struct tern_error *err)
 {
@@ -114,8 +114,8 @@ static tern_status verify_values(const struct tern_model *model, struct progress
 
 /* ---- fingerprint ---- */
 
-/* Hash of the n values that the last id gives; nothing could be done with a model that gives others
- * than finite ones. */
+/* Hashes the n values computed for the last id.  They must be finite: no model that yields others
+ * is usable. */
 static tern_status hash_values(uint64_t *hash, const float *values, uint32_t n, const char *what,
                                struct tern_error *err)
 {
@@ -204,7 +204,7 @@ tern_status tern_verify(const struct tern_model *model, const struct tern_sysinf
         status = verify_fingerprint(model, machine, &progress, err);
         result->fingerprint_checked = true;
     }
-    /* A file that was written to meanwhile explains whatever was found. */
+    /* A file that changed meanwhile explains any finding. */
     const tern_status changed = tern_model_check_unchanged(model, NULL);
     if (changed != TERN_OK)
         return tern_model_check_unchanged(model, err);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every kernel level of this CPU against the reference, operation by operation, on the file's own
- * first rows.
+ * Compares every kernel level of this CPU with the reference, operation by operation, on the file's
+ * own first rows.
+ *
+ * Levels inherit operations from lower ones; an inherited one is compared again at no great cost.
  */
 #include "measure/verify_kernels.h"
 
@@ -11,7 +13,7 @@
 #include "engine/cpu_level.h"
 #include "measure/kernel_cases.h"
 
-/* Operations that have an implementation of just this level. */
+/* Number of operations that this level implements itself. */
 static uint32_t count_own(const char *level)
 {
     uint32_t n = 0;
