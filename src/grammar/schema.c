@@ -137,7 +137,8 @@ static bool compile_enum(struct tn_schema_compiler *c, const json_t *s, uint32_t
         "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     const json_t *list = json_object_get(s, "enum"), *constant = json_object_get(s, "const");
     uint32_t types, n = 0;
-    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), " together with \"enum\" or \"const\"") ||
+    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words),
+                                " together with \"enum\" or \"const\"") ||
         !read_types(c, s, &types))
         return false;
     if (list && (constant || !json_is_array(list) || json_array_size(list) == 0))

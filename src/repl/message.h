@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * When Enter sends the typed text, and the text that is sent: a `\` at the end continues on the next line,
- * and a block that begins with three quotes continues until three quotes end it.
+ * Decides when Enter sends the typed text, and what text is sent: a `\` at the end continues on the
+ * next line, and a block that begins with three quotes continues until three quotes end it.
  */
 #ifndef TN_MESSAGE_H
 #define TN_MESSAGE_H
@@ -18,9 +18,9 @@ enum tn_message_state {
 };
 enum tn_message_state tn_message_state(const char *text, size_t n);
 
-/* Appends the text to send of a complete message: without the quotes of a block, and without trailing
- * line ends of a paste.  A block that begins with a slash is not a command: the slash is doubled.
- * false: out of memory. */
+/* Appends the text to send for a complete message: without the quotes of a block, and without
+ * trailing line ends of a paste.  A block that begins with a slash is not a command: the slash is
+ * doubled. false: out of memory. */
 bool tn_message_take(struct tn_buf *out, const char *text, size_t n);
 
 #endif
