@@ -70,7 +70,7 @@ static tern_status print_text(const struct row *rows, size_t n, struct tern_erro
                       rows[i].known->path);
     const bool failed = out.failed;
     if (!failed && n)
-        tn_out_generated(out.data, out.n_bytes); /* names may hold anything */
+        tn_out_wrapped(out.data, out.n_bytes); /* names may hold anything */
     tn_buf_fini(&out);
     return failed ? tn_fail(err, TERN_MEMORY, "no memory for the list") : TERN_OK;
 }

@@ -14,6 +14,8 @@
 #include "plat/plat.h"
 #include "repl/flow.h"
 
+#define HANG 2u /* columns of wrapped rows to the right of their line's beginning */
+
 /* ---- terminals ---- */
 
 /* What a terminal may obey, but for line breaks and tabs. */
@@ -150,6 +152,18 @@ bool tn_out_generated(const char *text, size_t n)
     return out_write(text, n, true);
 }
 
+bool tn_out_wrapped(const char *text, size_t n)
+{
+    struct tn_buf rows = {0};
+    if (tn_is_terminal(TN_STDOUT))
+        tn_flow_append(&rows, text, n, tn_terminal_columns(), HANG);
+    const bool is_wrapped = rows.n_bytes > 0 && !rows.failed;
+    const bool is_open =
+        tn_out_generated(is_wrapped ? rows.data : text, is_wrapped ? rows.n_bytes : n);
+    tn_buf_fini(&rows);
+    return is_open;
+}
+
 bool tn_out_text(const char *text)
 {
     return tn_out_write(text, strlen(text));
@@ -221,8 +235,6 @@ int tn_message_level(void)
 {
     return message_level;
 }
-
-#define HANG 2u /* of wrapped rows */
 
 /* On a terminal wrapped at words, if there is memory for it. */
 static void write_wrapped(const char *text, size_t n, bool hide_controls)

@@ -26,6 +26,8 @@ bool tn_out_buf(struct tn_buf *buf);
 /* Generated text: like tn_out_write, but on a terminal control characters other than newline and
  * tab are shown as \x1B. `text` is whole UTF-8 characters. */
 bool tn_out_generated(const char *text, size_t n);
+/* The same for a whole text of several lines, wrapped at words on a terminal. */
+bool tn_out_wrapped(const char *text, size_t n);
 /* Text of an answer, as it comes: like tn_out_generated, but on a terminal wrapped at words, with
  * light Markdown (repl/flow.h) where styles are allowed.  A word waits until it is complete: the
  * next call of tn_out_end_line or of another function here writes it. */

@@ -26,7 +26,7 @@ static void append_row(struct tn_buf *out, const struct tn_catalogue_model *mode
 {
     char speed[16];
     format_speed(speed, sizeof speed, e);
-    tn_buf_printf(out, "%c %-21s  %8s  %9s  %-4s  %7s  %s\n", is_best ? '*' : ' ', model->name,
+    tn_buf_printf(out, "%c %-21s  %8s  %7s  %-4s  %5s  %s\n", is_best ? '*' : ' ', model->name,
                   tn_size_decimal((double)tn_catalogue_download_bytes(model)).text,
                   tn_size_decimal((double)e->memory_bytes).text, e->fits ? "yes" : "no", speed,
                   model->good_for);
@@ -49,14 +49,13 @@ static tern_status print_text(const struct tn_pull_machine *machine,
 {
     struct tn_buf out = {0};
     const uint32_t best = tn_pull_best(estimates);
-    tn_buf_append_text(&out, "  name                   download     memory  fits    tok/s  good "
-                             "for\n");
+    tn_buf_append_text(&out, "  name                   download   memory  fits  tok/s  good for\n");
     for (uint32_t i = 0; i < tn_n_catalogue_models; i++)
         append_row(&out, &tn_catalogue_models[i], &estimates[i], i == best);
     append_licences(&out);
     const bool failed = out.failed;
     if (!failed)
-        tn_out_generated(out.data, out.n_bytes);
+        tn_out_wrapped(out.data, out.n_bytes);
     tn_buf_fini(&out);
     if (failed)
         return tn_fail(err, TERN_MEMORY, "no memory for the list");

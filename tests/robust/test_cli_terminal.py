@@ -92,6 +92,17 @@ class OnATerminal(command.TestCase):
             self.assertEqual(words, self.ok(*arguments).text.split())
             self.assertLessEqual(max(map(len, shown.decode().split("\r\n"))), 40)
 
+    def test_tables_are_wrapped_at_words(self):
+        env = {"TERN_MODELS": os.path.dirname(self.model)}
+        name = os.path.splitext(os.path.basename(self.model))[0].encode()
+        for arguments, words in ((("pull",), (b"weaker", b"microsoft/bitnet-b1.58-2B-4T-gguf")),
+                                 (("list",), (name,))):
+            with Terminal(*arguments, size=(24, 80), env=env) as t:
+                shown, _ = t.finish()
+            self.assertLessEqual(set(words), set(shown.split()))
+            if arguments == ("pull",):  # names of files may be longer than a row
+                self.assertLessEqual(max(map(len, shown.decode().split("\r\n"))), 80)
+
     def test_control_characters_of_the_prompt_are_shown(self):
         prompt = "a\x1b[31mb\x07\u009b!"
         with Terminal("run", self.model, "--raw", "-p", prompt, "-n", "1", "-q") as t:
