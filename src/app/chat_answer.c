@@ -54,6 +54,7 @@ void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *
 struct shown {
     struct tn_chat_state *chat;
     bool is_thinking; /* reasoning was the last that was shown */
+    bool drops_space; /* the rest of a line begins a row: a blank before it would indent it */
     struct tn_flow flow; /* of reasoning, on a terminal */
 };
 
@@ -98,7 +99,9 @@ static bool show_part(void *arg, enum tern_part part, const char *text, size_t n
         return true;
     }
     end_thinking(s, "\n\n");
-    return tn_out_answer(text, n);
+    const bool is_dropped = s->drops_space && n > 0 && text[0] == ' ';
+    s->drops_space = s->drops_space && n == 0;
+    return tn_out_answer(text + is_dropped, n - is_dropped);
 }
 
 /* "[58 tokens, 31.2 tok/s, context 210 of 4096]", for who watches. */
@@ -184,7 +187,9 @@ static void say_if_empty(const struct tn_chat_state *chat, const struct tern_gen
 static tern_status show_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
                                struct tern_answer_result *result, struct tern_error *err)
 {
-    struct shown shown = {.chat = chat};
+    struct shown shown = {.chat = chat,
+                          .drops_space = kind == tern_conversation_continue &&
+                                         tn_is_terminal(TN_STDOUT)};
     tern_status status = tn_chat_run_answer(chat, kind, show_part, &shown, result, err);
     end_thinking(&shown, "\n");
     tn_generator_end(&chat->g, status, &result->generate);

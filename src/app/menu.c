@@ -75,6 +75,12 @@ static tern_status open_menu(struct menu *m, struct tern_error *err)
     return status == TERN_OK ? choose_fetched(m, err) : status;
 }
 
+/* The demo, or else the first of the known models. */
+static size_t first_choice(const struct menu *m)
+{
+    return m->i_demo < m->known.n ? m->i_demo : 0;
+}
+
 /* ---- on the screen ---- */
 
 static void show(const struct menu *m)
@@ -90,25 +96,38 @@ static void show(const struct menu *m)
                       m->fetched,
                       tn_size_decimal((double)tn_catalogue_download_bytes(model)).text);
     }
-    tn_buf_append_text(&text, "   p  open the page in a browser\n   q  leave\n\n");
+    if (m->known.n > 0)
+        tn_buf_printf(&text, "   p  open the page in a browser, with %s\n",
+                      m->known.rows[first_choice(m)].name);
+    tn_buf_append_text(&text, "   q  leave\n\n");
     tn_message_wrapped(text.data ? text.data : "", text.n_bytes);
     tn_buf_fini(&text);
 }
 
-static void take_model(struct tn_menu_choice *out, struct menu *m, size_t i)
+static void write_question(struct tn_buf *out, const struct menu *m)
+{
+    tn_buf_append_text(out, "Which one");
+    if (m->known.n > 0)
+        tn_buf_printf(out, " (Enter: %s)", m->known.rows[first_choice(m)].name);
+    tn_buf_append_text(out, "? ");
+}
+
+static void take_model(struct tn_menu_choice *out, struct menu *m, size_t i, const char *command,
+                       const char *flag)
 {
     struct tn_known_model *row = &m->known.rows[i];
-    *out = (struct tn_menu_choice){.words = {"chat", row->path}, .n = 2, .model = row->path};
+    *out = (struct tn_menu_choice){
+        .words = {command, row->path, flag}, .n = flag ? 3 : 2, .model = row->path};
     row->path = NULL;
 }
 
-/* A number or a name; Enter is the demo, or else the first. */
+/* A number or a name; Enter is the first choice. */
 static size_t find_model(const struct menu *m, const char *answer)
 {
     char *end;
     const unsigned long number = strtoul(answer, &end, 10);
     if (!answer[0])
-        return m->i_demo < m->known.n ? m->i_demo : 0;
+        return first_choice(m);
     for (size_t i = 0; i < m->known.n; i++)
         if (strcmp(m->known.rows[i].name, answer) == 0)
             return i;
@@ -121,12 +140,12 @@ static bool take(struct tn_menu_choice *out, struct menu *m, const char *answer)
 {
     if (strcmp(answer, "q") == 0)
         *out = (struct tn_menu_choice){.n = 0};
-    else if (strcmp(answer, "p") == 0)
-        *out = (struct tn_menu_choice){.words = {"serve", "--open"}, .n = 2};
+    else if (strcmp(answer, "p") == 0 && m->known.n > 0)
+        take_model(out, m, first_choice(m), "serve", "--open");
     else if (strcmp(answer, "f") == 0 && m->fetched)
         *out = (struct tn_menu_choice){.words = {"pull", m->fetched}, .n = 2};
     else if (find_model(m, answer) < m->known.n)
-        take_model(out, m, find_model(m, answer));
+        take_model(out, m, find_model(m, answer), "chat", NULL);
     else
         return false;
     return true;
@@ -136,20 +155,22 @@ tern_status tn_menu_ask(struct tn_menu_choice *out, struct tern_error *err)
 {
     static const char unknown[] = "That is none of them.\n";
     struct menu m;
-    struct tn_buf answer = {0};
+    struct tn_buf answer = {0}, question = {0};
     bool is_taken = false;
     *out = (struct tn_menu_choice){0};
     tern_status status = open_menu(&m, err);
     if (status == TERN_OK)
         show(&m);
+    if (status == TERN_OK)
+        write_question(&question, &m);
     while (status == TERN_OK && !is_taken) {
-        status = tn_ask_line(&answer, m.known.n ? "Which one (Enter: the demo)? " : "Which one? ",
-                             err);
+        status = tn_ask_line(&answer, tn_buf_text(&question), err);
         is_taken = status == TERN_OK && take(out, &m, tn_buf_text(&answer));
         if (status == TERN_OK && !is_taken)
             tn_message_text(unknown, sizeof unknown - 1);
     }
     tn_buf_fini(&answer);
+    tn_buf_fini(&question);
     tn_known_models_fini(&m.known);
     return status;
 }

@@ -15,7 +15,7 @@
  * $TERN_MODEL or as model.tern beside the program? */
 bool tn_menu_is_wanted(const struct tn_options *o);
 
-#define TN_MENU_MAX_WORDS 2
+#define TN_MENU_MAX_WORDS 3
 
 /* A command and its arguments; n 0: leave. */
 struct tn_menu_choice {
@@ -25,7 +25,8 @@ struct tn_menu_choice {
 };
 
 /* Lists the choices on standard error and reads one: a conversation with the demo or with a model
- * of tern list, the best model to fetch, or the page in a browser.
+ * of tern list, the best model to fetch, or the page in a browser
+ * with the demo or, without it, the first model.
  * TERN_INPUT: the input ended; TERN_INTERRUPTED: Ctrl-C; TERN_MEMORY. */
 tern_status tn_menu_ask(struct tn_menu_choice *out, struct tern_error *err);
 

@@ -92,6 +92,19 @@ class OnATerminal(command.TestCase):
             self.assertEqual(words, self.ok(*arguments).text.split())
             self.assertLessEqual(max(map(len, shown.decode().split("\r\n"))), 40)
 
+    def test_the_rest_of_an_answer_is_not_indented(self):
+        flags = ("-n", "8", "--greedy")
+        rest = self.ok("chat", self.model, *flags, stdin=b"Tell me a story.\n/continue\n").text
+        self.assertIn("\n ", rest)
+        with Terminal("chat", self.model, *flags, size=(24, 40)) as t:
+            t.expect(b"> ")
+            t.send(b"Tell me a story.\n")
+            t.expect(rb"context \d+ of.*> ")
+            t.send(b"/continue\n")
+            shown = t.expect(rb"context \d+ of.*> ")
+        begin = rest.split("\n")[1].split()[0]
+        self.assertRegex(shown, rb"\n(\x1b\[[0-9;?]*[a-zA-Z]|\r)*" + begin.encode())
+
     def test_tables_are_wrapped_at_words(self):
         env = {"TERN_MODELS": os.path.dirname(self.model)}
         name = os.path.splitext(os.path.basename(self.model))[0].encode()

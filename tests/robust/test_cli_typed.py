@@ -260,6 +260,17 @@ class Menu(command.TestCase):
             t.send(b"p\n")
             t.expect(rb"http://127.0.0.1:|port 8080: Address already in use")
 
+    def test_without_the_demo(self):
+        with self.tern() as t:
+            self.assertNotIn(b"open the page", t.expect(rb"Which one\? "))
+            t.send(b"p\n")
+            t.expect(rb"none of them.*\? ")
+        self.add("models/other.tern")
+        with self.tern() as t:
+            t.expect(rb"p  open the page in a browser, with other.*\(Enter: other\)\? ")
+            t.send(b"p\n")
+            t.expect(rb"http://127.0.0.1:|port 8080: Address already in use")
+
     def test_leaving(self):
         for answer in (b"q\n", b"\x04"):
             with self.tern() as t:
