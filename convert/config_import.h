@@ -103,12 +103,21 @@ tern_status tn_template_check(const char *from, const char *text, size_t n, stru
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
                              struct tern_error *err);
 
-/* Adds the token that ends an answer in this template ("<|eot_id|>") to the stop ids, if the
- * tokenizer section of a model with so many ids knows it and generation_config.json forgot it. */
-tern_status tn_template_add_stop_id(struct tn_stop_ids *stop_ids, uint32_t vocab,
-                                    const struct tern_chat_template *template,
-                                    const void *tokenizer, size_t tokenizer_bytes,
-                                    struct tern_error *err);
+/* Does the source of a template contain `mark`? */
+bool tn_template_holds(const char *source, size_t n, const char *mark);
+
+/* What is known of the tokens that end an answer, beside the ids that the source names. */
+struct tn_answer_ends {
+    const char *template; /* source of the chat template; NULL: none */
+    size_t n_template;
+    const struct tern_chat_template *known; /* the built-in one that it equals; NULL: none */
+    bool is_gguf; /* without generation_config.json, which lists all of them */
+};
+/* Adds special tokens of a tokenizer section to the stop ids: ends of turns that the template
+ * writes, and in a GGUF file the usual ends of texts.  `vocab`: the model's number of ids. */
+tern_status tn_template_add_stop_ids(struct tn_stop_ids *stop_ids, uint32_t vocab,
+                                     const struct tn_answer_ends *ends, const void *tokenizer,
+                                     size_t tokenizer_bytes, struct tern_error *err);
 
 /* Reads a text file of the directory and refuses Git-LFS pointers and more than max_bytes. *text is
  * new memory, NUL-terminated; NULL (and TERN_OK) when the file is absent. */

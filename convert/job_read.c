@@ -212,22 +212,13 @@ static tern_status read_tokenizer(struct tn_job *j)
 
 /* The official GGUF file of BitNet 2B-4T holds the template of another model, which ends every
  * question with BITNETAssistant and the end of the text (models.md, the seventh trap). */
-static bool is_wrong_template(const char *source, size_t n)
-{
-    static const char mark[] = "BITNETAssistant";
-    for (size_t i = 0; i + sizeof mark - 1 <= n; i++)
-        if (memcmp(source + i, mark, sizeof mark - 1) == 0)
-            return true;
-    return false;
-}
-
 static tern_status correct_template(struct tn_job *j)
 {
     static const char right[] =
         "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
         "message['role'] | capitalize + ': '+ message['content'] | trim + '<|eot_id|>' %}"
         "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}";
-    if (!is_wrong_template(j->template_source, j->n_template_source))
+    if (!tn_template_holds(j->template_source, j->n_template_source, "BITNETAssistant"))
         return TERN_OK;
     tn_job_say(j, TERN_CONVERT_WARNING,
                "the chat template in the file is not that of BitNet 2B-4T; the published one is "
@@ -237,6 +228,22 @@ static tern_status correct_template(struct tn_job *j)
     j->template_source = copy_text(right, j->n_template_source);
     return j->template_source ? TERN_OK
                               : tn_fail(j->err, TERN_MEMORY, "no memory for a chat template");
+}
+
+/* The built-in template that the model's equals; NULL: none, or it cannot be read. */
+static const struct tern_chat_template *find_known_template(struct tn_job *j, const char *from)
+{
+    struct tern_chat_template *t;
+    struct tern_error why;
+    if (tern_chat_template_parse(&t, j->template_source, j->n_template_source, &why) != TERN_OK) {
+        tn_job_say(j, TERN_CONVERT_WARNING,
+                   "%s: %s: `tern chat` and `tern run` will need --template, or `tern run` --raw",
+                   from, why.detail);
+        return NULL;
+    }
+    const struct tern_chat_template *known = tern_chat_template_find(tern_chat_template_name(t));
+    tern_chat_template_free(t);
+    return known;
 }
 
 static tern_status read_template(struct tn_job *j)
@@ -249,23 +256,20 @@ static tern_status read_template(struct tn_job *j)
         status = add_input(j, from);
     if (status == TERN_OK && j->template_source && j->model.is_gguf)
         status = correct_template(j);
-    if (status != TERN_OK || !j->template_source)
+    if (status != TERN_OK)
         return status;
-    struct tern_chat_template *t;
-    struct tern_error why;
-    if (tern_chat_template_parse(&t, j->template_source, j->n_template_source, &why) != TERN_OK) {
-        tn_job_say(j, TERN_CONVERT_WARNING,
-                   "%s: %s: `tern chat` and `tern run` will need --template, or `tern run` --raw",
-                   from, why.detail);
-        return TERN_OK;
-    }
-    const struct tern_chat_template *known = tern_chat_template_find(tern_chat_template_name(t));
-    tern_chat_template_free(t);
-    if (!known)
-        return TERN_OK;
-    j->template_name = tern_chat_template_name(known);
-    return tn_template_add_stop_id(&j->model.import.stop_ids, j->model.import.config.vocab, known,
-                                   j->tokenizer.data, j->tokenizer.n_bytes, j->err);
+    const struct tern_chat_template *known =
+        j->template_source ? find_known_template(j, from) : NULL;
+    if (known)
+        j->template_name = tern_chat_template_name(known);
+    const struct tn_answer_ends ends = {
+        .template = j->template_source,
+        .n_template = j->n_template_source,
+        .known = known,
+        .is_gguf = j->model.is_gguf,
+    };
+    return tn_template_add_stop_ids(&j->model.import.stop_ids, j->model.import.config.vocab, &ends,
+                                    j->tokenizer.data, j->tokenizer.n_bytes, j->err);
 }
 
 /* Longrope's short factors hold up to the original context. */

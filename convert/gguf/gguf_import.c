@@ -458,7 +458,8 @@ static tern_status read_id(struct importer *i, uint32_t *out, const char *name)
 static tern_status read_ids(struct importer *i)
 {
     static const char *const stops[] = {"tokenizer.ggml.eos_token_id",
-                                        "tokenizer.ggml.eot_token_id"};
+                                        "tokenizer.ggml.eot_token_id",
+                                        "tokenizer.ggml.eom_token_id"};
     tern_status status = read_id(i, &i->out->config.bos_id, "tokenizer.ggml.bos_token_id");
     for (size_t k = 0; k < TN_COUNT_OF(stops) && status == TERN_OK; k++) {
         uint32_t id;

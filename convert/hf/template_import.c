@@ -117,24 +117,51 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
     return status;
 }
 
-tern_status tn_template_add_stop_id(struct tn_stop_ids *stop_ids, uint32_t vocab,
-                                    const struct tern_chat_template *template,
-                                    const void *tokenizer, size_t tokenizer_bytes,
-                                    struct tern_error *err)
+bool tn_template_holds(const char *source, size_t n, const char *mark)
 {
-    const char *token = template->answer_end;
-    if (stop_ids->n == TN_MAX_STOP_IDS)
-        return TERN_OK;
+    const size_t n_mark = strlen(mark);
+    for (size_t i = 0; i + n_mark <= n; i++)
+        if (memcmp(source + i, mark, n_mark) == 0)
+            return true;
+    return false;
+}
+
+/* GGUF files name one or two of the ends that generation_config.json lists. */
+static const struct {
+    const char *token;
+    bool ends_text; /* whatever the template; the others end turns of templates that write them */
+} known_ends[] = {
+    {"<|eot_id|>", false},      {"<|eom_id|>", false},      {"<|im_end|>", false},
+    {"<|end|>", false},         {"<end_of_turn>", false},   {"<|end_of_turn|>", false},
+    {"[|endofturn|]", false},   {"<|endofturn|>", false},   {"<|eot|>", false},
+    {"<|endoftext|>", true},    {"<|end_of_text|>", true},
+};
+
+static void add_special(struct tn_stop_ids *stop_ids, const struct tern_tokenizer *t,
+                        const char *token)
+{
+    const uint32_t id = tern_tokenizer_find(t, token, strlen(token));
+    if (id != TERN_NO_ID && tern_tokenizer_is_special(t, id))
+        tn_stop_ids_add(stop_ids, id);
+}
+
+tern_status tn_template_add_stop_ids(struct tn_stop_ids *stop_ids, uint32_t vocab,
+                                     const struct tn_answer_ends *ends, const void *tokenizer,
+                                     size_t tokenizer_bytes, struct tern_error *err)
+{
     struct tern_tokenizer *t;
     tern_status status = tn_tokenizer_open(&t, tokenizer, tokenizer_bytes, vocab, err);
     if (status != TERN_OK)
         return status;
-    const uint32_t id = tern_tokenizer_find(t, token, strlen(token));
-    bool add = id != TERN_NO_ID && tern_tokenizer_is_special(t, id);
-    for (uint32_t i = 0; i < stop_ids->n; i++)
-        add = add && stop_ids->ids[i] != id;
-    if (add)
-        stop_ids->ids[stop_ids->n++] = id;
+    if (ends->known)
+        add_special(stop_ids, t, ends->known->answer_end);
+    for (size_t i = 0; i < TN_COUNT_OF(known_ends); i++) {
+        const char *token = known_ends[i].token;
+        const bool is_written =
+            ends->template && tn_template_holds(ends->template, ends->n_template, token);
+        if (is_written || (ends->is_gguf && known_ends[i].ends_text))
+            add_special(stop_ids, t, token);
+    }
     tn_tokenizer_close(t);
     return TERN_OK;
 }

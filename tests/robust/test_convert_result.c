@@ -226,15 +226,16 @@ static void test_template_stop_id(void **state)
                                       1u << 20, &err), TERN_OK);
     assert_int_equal(tn_tok_import(json, n, vocab, &section, &err), TERN_OK);
     tn_free(json);
+    struct tn_answer_ends ends = {.known = tern_chat_template_find("bitnet-2b-4t")};
     for (int i = 0; i < 2; i++) { /* once is enough */
-        assert_int_equal(tn_template_add_stop_id(&stop_ids, vocab,
-                                                 tern_chat_template_find("bitnet-2b-4t"),
-                                                 section.data, section.n_bytes, &err), TERN_OK);
+        assert_int_equal(tn_template_add_stop_ids(&stop_ids, vocab, &ends, section.data,
+                                                  section.n_bytes, &err), TERN_OK);
         assert_int_equal(stop_ids.n, 2);
         assert_int_equal(stop_ids.ids[1], 4089);
     }
-    assert_int_equal(tn_template_add_stop_id(&stop_ids, vocab, tern_chat_template_find("chatml"),
-                                             section.data, section.n_bytes, &err), TERN_OK);
+    ends.known = tern_chat_template_find("chatml");
+    assert_int_equal(tn_template_add_stop_ids(&stop_ids, vocab, &ends, section.data,
+                                              section.n_bytes, &err), TERN_OK);
     assert_int_equal(stop_ids.n, 2);
     tn_buf_fini(&section);
 }

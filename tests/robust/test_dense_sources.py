@@ -312,7 +312,7 @@ class Graphs(command.TestCase):
                 ("gpt2", "n_positions", 32, 5, "makes it [32, 32]"),
                 ("gpt2", "n_inner", 64, 5, "makes it [32, 64]"),
                 ("gpt2", "layer_norm_epsilon", -1, 5, '"layer_norm_epsilon" is -1'),
-                ("gpt-bigcode", "multi_query", False, 6, "multi_query"),
+                ("gpt-bigcode", "multi_query", False, 5, "makes it [96, 32]"),
                 ("smollm3", "no_rope_layer_interval", 0, 5, "is 0, allowed are 1"),
                 ("smollm3", "no_rope_layers", ["x"], 5, "is not a number"),
                 ("starcoder2", "norm_epsilon", None, 5, '"norm_epsilon" is missing'),
@@ -331,6 +331,74 @@ class Graphs(command.TestCase):
                 error = self.refused(code, "convert", folder, "-o", scratch("graph.tern"),
                                      "--no-tokenizer")
                 self.assertIn(words, error)
+
+
+def byte_alphabet():
+    """What byte-level vocabularies call the 256 bytes."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [b for b in range(256) if b not in shown]
+    return [chr(256 + hidden.index(b)) if b in hidden else chr(b) for b in range(256)]
+
+
+NORMAL, CONTROL = 1, 3
+
+
+class Ends(command.TestCase):
+    """A GGUF file names one end of an answer, or the wrong one: the template and the vocabulary tell
+    the others."""
+
+    def stops(self, template, specials, *keys):
+        """Texts of the stop ids of a file with these control tokens, whose eos is the first."""
+        tokens = byte_alphabet() + [*specials, "<end_of_turn>x"]
+        rng = random.Random(3)
+
+        def matrix(name, *shape):
+            n = shape[0] * shape[-1] if len(shape) > 1 else shape[0]
+            return (name, "F32", shape, gguf.f32([rng.gauss(0, 0.3) for _ in range(n)]))
+
+        tensors = [matrix("token_embd.weight", len(tokens), 32), matrix("output_norm.weight", 32),
+                   matrix("blk.0.attn_norm.weight", 32), matrix("blk.0.ffn_norm.weight", 32)]
+        tensors += [matrix(f"blk.0.{name}.weight", 32, 32) for name in (
+            "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")]
+        sizes = {"block_count": 1, "context_length": 64, "embedding_length": 32,
+                 "feed_forward_length": 32, "attention.head_count": 2}
+        strings, integers = (gguf.ARRAY, gguf.STRING), (gguf.ARRAY, gguf.I32)
+        path, out = scratch("ends.gguf"), scratch("ends.tern")
+        gguf.write(path, [
+            ("general.architecture", gguf.STRING, "llama"),
+            *[(f"llama.{name}", gguf.U32, value) for name, value in sizes.items()],
+            ("llama.attention.layer_norm_rms_epsilon", gguf.F32, 1e-5),
+            ("tokenizer.ggml.model", gguf.STRING, "gpt2"),
+            ("tokenizer.ggml.pre", gguf.STRING, "gpt-4o"),
+            ("tokenizer.ggml.tokens", strings, tokens),
+            ("tokenizer.ggml.token_type", integers,
+             [NORMAL] * 256 + [CONTROL] * len(specials) + [NORMAL]),
+            ("tokenizer.ggml.merges", strings, []),
+            ("tokenizer.ggml.eos_token_id", gguf.U32, 256),
+            *([("tokenizer.chat_template", gguf.STRING, template)] if template else []),
+            *keys], tensors)
+        self.ok("convert", path, "-o", out, "--force", "-q")
+        info = json.loads(self.ok("info", out, "--json").text)
+        return [tokens[i] for i in info["stop_ids"]]
+
+    def test_what_ends_an_answer(self):
+        gemma = "{{ '<start_of_turn>' }}{{ messages[0].content }}{{ '<end_of_turn>\n' }}"
+        phi = "{{ '<|user|>' }}{{ messages[0].content }}{{ '<|end|>' }}"
+        self.assertEqual(self.stops(gemma, ["<eos>", "<start_of_turn>", "<end_of_turn>"]),
+                         ["<eos>", "<end_of_turn>"])
+        self.assertEqual(self.stops(phi, ["<|endoftext|>", "<|user|>", "<|end|>"]),
+                         ["<|endoftext|>", "<|end|>"])
+        # An end of turns that this template does not write, and an end of texts.
+        self.assertEqual(self.stops(phi, ["<|end|>", "<|im_end|>", "<|endoftext|>"]),
+                         ["<|end|>", "<|endoftext|>"])
+        self.assertEqual(self.stops(None, ["<|im_end|>", "<|end|>", "<|end_of_text|>"]),
+                         ["<|im_end|>", "<|end_of_text|>"])
+        # What a user could write is no control token, whatever it looks like.
+        self.assertEqual(self.stops("{{ '<end_of_turn>x' }}", ["<eos>"]), ["<eos>"])
+        self.assertEqual(self.stops(None, ["<eos>", "<a>", "<b>"],
+                                    ("tokenizer.ggml.eot_token_id", gguf.U32, 257),
+                                    ("tokenizer.ggml.eom_token_id", gguf.U32, 258)),
+                         ["<eos>", "<a>", "<b>"])
 
 
 if __name__ == "__main__":
