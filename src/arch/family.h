@@ -16,6 +16,11 @@
 #include "arch/values.h"
 
 #define TN_FAMILY_MAX_NEEDS 12u
+/* For `needs`: LayerNorms, and biases of all of them and of every projection. */
+#define TN_NEEDS_EVERY_BIAS                                                                        \
+    TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS, TERN_ROLE_O_BIAS, TERN_ROLE_UP_BIAS,     \
+        TERN_ROLE_DOWN_BIAS, TERN_ROLE_ATTN_NORM_BIAS, TERN_ROLE_FFN_NORM_BIAS,                    \
+        TERN_ROLE_FINAL_NORM_BIAS
 
 /* What the numbers in the matrices mean. */
 enum tn_weight_rule {
@@ -52,7 +57,7 @@ enum tn_fused_order {
     TN_FUSED_PARTS,   /* those of one part after the other */
     TN_FUSED_BY_HEAD, /* those of one attention head after the other, of each part after part */
     TN_FUSED_BY_QUARTER, /* likewise of a quarter of the heads after the other */
-    /* Likewise of the key heads of a gated delta rule; DELTA_QKV is three parts. */
+    /* Likewise of the key heads of attention or a gated delta rule; DELTA_QKV is three parts. */
     TN_FUSED_BY_KEY_HEAD,
 };
 

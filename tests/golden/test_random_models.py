@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Random small models of every dense architecture, with random sizes, windows, rope scalings, scales
-and caps, against a float64 reference.  TERN_CI_FULL=1 takes 300 of them instead of 32."""
+"""Random small models of every dense architecture against a float64 reference: sizes, types, ties,
+biases, windows, rope scalings, scales and caps by chance; batches and threads of the run, too.  2
+of each, with TERN_CI_FULL=1 19 of each.
+
+  TERN_RANDOM_MODEL="RECIPE SEED"   this model alone"""
 import os
 import pathlib
 import random
@@ -14,8 +17,12 @@ from command import floats, read_bytes, scratch, shared
 command.need_package("numpy")  # of the reference
 
 ROUNDS = 19 if os.environ.get("TERN_CI_FULL") == "1" else 2
-VOCAB = 384
-N_IDS = 20
+MAX_IDS = 60
+TOLERANCE = 2e-5  # of the largest logit
+
+
+def vocabulary(r):
+    return r.choice((384, r.randint(384, 700)))
 
 
 def heads(r):
@@ -24,42 +31,60 @@ def heads(r):
     return n_kv * r.choice((1, 2, 3)), n_kv
 
 
-def scaling(r, theta):
+def scaling(r):
     kind = r.choice((None, "linear", "llama3", "yarn"))
     if kind is None:
         return None
-    rope = {"rope_type": kind, "factor": r.choice((2.0, 4.0, 8.5))}
+    rope = {"rope_type": kind, "factor": r.choice((2.0, 4.0, 8.5, 32.0))}
     if kind == "llama3":
         rope.update(low_freq_factor=1.0, high_freq_factor=r.choice((2.0, 4.0)),
-                    original_max_position_embeddings=r.choice((32, 256)))
+                    original_max_position_embeddings=r.choice((32, 256, 8192)))
     if kind == "yarn":
-        rope.update(original_max_position_embeddings=r.choice((64, 4096)) if theta > 100 else 64)
+        rope.update(original_max_position_embeddings=r.choice((64, 4096)))
     return rope
 
 
-def common(r, head_dims=(8, 12, 16, 24)):
+def common(r):
     """Keys of LLaMA's relatives."""
     n_head, n_kv = heads(r)
-    theta = r.choice((1e4, 5e5, 1e6))
     return {"num_attention_heads": n_head, "num_key_value_heads": n_kv,
-            "head_dim": r.choice(head_dims), "hidden_size": 8 * r.randint(3, 12),
-            "intermediate_size": 8 * r.randint(3, 20), "num_hidden_layers": r.randint(1, 4),
-            "rope_theta": theta, "vocab_size": VOCAB}
+            "head_dim": 2 * r.randint(4, 20), "hidden_size": r.randint(24, 130),
+            "intermediate_size": r.randint(20, 300), "num_hidden_layers": r.randint(1, 4),
+            "rms_norm_eps": r.choice((1e-5, 1e-6)), "rope_theta": r.choice((1e4, 5e5, 1e6)),
+            "vocab_size": vocabulary(r)}
+
+
+def without_head_dim(r):
+    """The width is that of all heads, and config.json does not state theirs."""
+    c = common(r)
+    return dict(c, hidden_size=c["num_attention_heads"] * c.pop("head_dim"))
+
+
+def any_heads(r):
+    return r.choice((common, without_head_dim))(r)
 
 
 def llama(r):
-    c = common(r)
-    return dict(c, rope_scaling=scaling(r, c["rope_theta"]), attention_bias=r.random() < 0.3,
+    return dict(common(r), rope_scaling=scaling(r), attention_bias=r.random() < 0.3,
                 tie_word_embeddings=r.random() < 0.5)
 
 
-def qwen(r):
-    c = common(r)
-    return dict(c, rope_scaling=scaling(r, c["rope_theta"]), tie_word_embeddings=r.random() < 0.5)
+def mistral(r):
+    return dict(llama(r), model_type="mistral", architectures=["MistralForCausalLM"],
+                sliding_window=r.choice((None, r.randint(1, 40))))
+
+
+def qwen2(r):
+    return dict(any_heads(r), rope_scaling=scaling(r), tie_word_embeddings=r.random() < 0.5)
+
+
+def qwen3(r):
+    return dict(common(r), rope_scaling=scaling(r), tie_word_embeddings=r.random() < 0.5)
 
 
 def gemma(r):
-    return dict(common(r), sliding_window=r.randint(2, 12), query_pre_attn_scalar=r.randint(8, 40))
+    return dict(common(r), sliding_window=r.randint(1, 40),
+                query_pre_attn_scalar=r.randint(8, 64))
 
 
 def gemma2(r):
@@ -68,17 +93,18 @@ def gemma2(r):
 
 
 def gemma3(r):
-    return dict(gemma(r), num_hidden_layers=r.randint(1, 5),
-                sliding_window_pattern=r.choice((2, 3, 6)),
+    return dict(gemma(r), num_hidden_layers=r.randint(1, 7),
+                sliding_window_pattern=r.randint(2, 6),
+                rope_local_base_freq=r.choice((1e4, 5e3)),
                 rope_scaling=r.choice((None, {"rope_type": "linear", "factor": 8.0})))
 
 
 def phi3(r):
-    return dict(common(r), sliding_window=r.choice((None, 5, 12)))
+    return dict(any_heads(r), sliding_window=r.choice((None, r.randint(1, 40))))
 
 
 def phi4(r):
-    c = common(r, (16, 24))
+    c = dict(common(r), head_dim=r.choice((8, 16, 24, 32, 40)))
     n = int(c["head_dim"] * 0.75) // 2
     factors = [round(r.uniform(1, 3), 4) for _ in range(n)]
     return dict(c, rope_scaling={"type": "longrope", "short_factor": factors,
@@ -92,83 +118,91 @@ def smollm3(r):
 
 
 def granite(r):
-    return dict(common(r), attention_multiplier=r.choice((0.05, 0.2)),
-                embedding_multiplier=r.choice((6.0, 12.0)), logits_scaling=r.choice((2.0, 8.0)),
-                residual_multiplier=0.22)
+    return dict(any_heads(r), attention_multiplier=r.uniform(0.02, 0.4),
+                embedding_multiplier=r.uniform(1, 12), logits_scaling=r.uniform(1, 8),
+                residual_multiplier=r.uniform(0.1, 0.4))
 
 
 def starcoder2(r):
-    c = common(r)
-    c.pop("head_dim")
-    c["hidden_size"] = c["num_attention_heads"] * r.choice((8, 12, 16))
-    return dict(c, sliding_window=r.choice((None, 4, 12)))
+    c = without_head_dim(r)
+    return dict(c, norm_epsilon=c.pop("rms_norm_eps"),
+                sliding_window=r.choice((None, 1, r.randint(1, 40))))
 
 
 def gpt2(r):
     n_head = r.randint(1, 4)
-    return {"n_head": n_head, "n_embd": n_head * r.choice((8, 10, 16)), "n_layer": r.randint(1, 3),
-            "n_positions": r.choice((20, 64)), "vocab_size": VOCAB}
+    return {"n_head": n_head, "n_embd": n_head * 2 * r.randint(4, 20), "n_layer": r.randint(1, 3),
+            "n_positions": r.choice((20, 64)), "vocab_size": vocabulary(r)}
 
 
 def bigcode(r):
-    return dict(gpt2(r), n_inner=8 * r.randint(2, 16))
+    return dict(gpt2(r), n_inner=r.randint(10, 130), multi_query=r.random() < 0.5)
 
 
 def neox(r):
     n_head = r.randint(1, 4)
-    return {"num_attention_heads": n_head, "hidden_size": 16 * n_head,
-            "intermediate_size": 8 * r.randint(3, 20), "num_hidden_layers": r.randint(1, 3),
+    return {"num_attention_heads": n_head, "hidden_size": n_head * 8 * r.randint(1, 5),
+            "intermediate_size": r.randint(20, 160), "num_hidden_layers": r.randint(1, 3),
             "rotary_pct": r.choice((0.25, 0.5, 1.0)), "use_parallel_residual": r.random() < 0.7,
-            "rotary_emb_base": r.choice((10000, 1000)), "vocab_size": VOCAB}
+            "rotary_emb_base": r.choice((10000, 1000)), "vocab_size": vocabulary(r)}
 
 
 def opt(r):
     n_head = r.randint(1, 4)
-    hidden = n_head * r.choice((8, 12, 16))
-    return {"num_attention_heads": n_head, "hidden_size": hidden, "ffn_dim": 8 * r.randint(3, 20),
+    hidden = n_head * 2 * r.randint(4, 20)
+    return {"num_attention_heads": n_head, "hidden_size": hidden, "ffn_dim": r.randint(20, 160),
             "num_hidden_layers": r.randint(1, 3), "do_layer_norm_before": r.random() < 0.5,
-            "word_embed_proj_dim": r.choice((hidden, hidden // 2)), "vocab_size": VOCAB}
+            "word_embed_proj_dim": r.choice((hidden, hidden // 2)), "vocab_size": vocabulary(r)}
 
 
 def codegen(r):
     n_head = r.choice((4, 8))
     dim = r.choice((6, 8, 12))
     return {"n_head": n_head, "n_embd": n_head * dim, "n_layer": r.randint(1, 3),
-            "rotary_dim": r.choice((2, 4, 6)), "vocab_size": VOCAB}
+            "rotary_dim": r.choice((2, 4, 6)), "vocab_size": vocabulary(r)}
 
 
-# Recipe of make_dense_models.py -> its random keys.
-RECIPES = {"llama3": llama, "qwen2": qwen, "qwen3": qwen, "gemma2": gemma2, "gemma3": gemma3,
-           "phi3": phi3, "phi4": phi4, "smollm3": smollm3, "granite": granite, "olmo2": common,
-           "starcoder2": starcoder2, "gpt2": gpt2, "bigcode": bigcode, "neox": neox, "opt": opt,
-           "codegen": codegen}
+# Name -> recipe of make_dense_models.py, its random keys.
+RECIPES = {"llama": ("llama3", llama), "mistral": ("llama3", mistral), "qwen2": ("qwen2", qwen2),
+           "qwen3": ("qwen3", qwen3), "gemma2": ("gemma2", gemma2), "gemma3": ("gemma3", gemma3),
+           "phi3": ("phi3", phi3), "phi4": ("phi4", phi4), "smollm3": ("smollm3", smollm3),
+           "granite": ("granite", granite), "olmo2": ("olmo2", common),
+           "starcoder2": ("starcoder2", starcoder2), "gpt2": ("gpt2", gpt2),
+           "bigcode": ("bigcode", bigcode), "neox": ("neox", neox), "opt": ("opt", opt),
+           "codegen": ("codegen", codegen)}
 
 
 class RandomModels(command.TestCase):
-    def check(self, make, reference, recipe, seed):
-        r = random.Random(f"{recipe} {seed}")
-        changes = RECIPES[recipe](r)
+    def check(self, make, reference, name, seed):
+        r = random.Random(f"{name} {seed}")
+        recipe, choose = RECIPES[name]
+        changes = choose(r)
+        spec = getattr(make, recipe)(1000 + seed, **changes)
+        spec["dtype"] = r.choice(("BF16", "F16", "F32"))
         folder, model, out = scratch("random"), scratch("random.tern"), scratch("random.f32")
-        make.build(pathlib.Path(folder), getattr(make, recipe)(1000 + seed, **changes))
-        ids = [r.randrange(VOCAB) for _ in range(N_IDS)]
+        make.build(pathlib.Path(folder), spec)
+        n_ids = r.randint(1, min(MAX_IDS, changes.get("n_positions", MAX_IDS)))
+        ids = [r.randrange(changes["vocab_size"]) for _ in range(n_ids)]
         expected = reference.Model(folder).logits(ids).ravel()
-        self.ok("convert", folder, "-o", model, "--no-tokenizer")
+        self.ok("convert", folder, "-o", model, "--no-tokenizer", "-q", "--force")
         self.ok("logits", model, "--ids", " ".join(map(str, ids)), "-o", out, "--kv", "f32",
-                "--inputs", "f32")
+                "--batch", str(r.choice((1, 3, 16, 64))), "--threads", str(r.randint(1, 2)))
         got = floats(read_bytes(out))
         self.assertEqual(len(got), len(expected))
         largest = max(1.0, max(abs(x) for x in expected))
         worst = max(abs(a - b) for a, b in zip(got, expected))
-        self.assertLessEqual(worst, 2e-5 * largest, changes)
+        self.assertLessEqual(worst, TOLERANCE * largest, f"{name} {seed}: {spec['config']}")
 
     def test_all(self):
         sys.path.insert(0, shared("reference", "tools"))
         import dense_reference
         import make_dense_models
-        for recipe in RECIPES:
-            for seed in range(ROUNDS):
-                with self.subTest(recipe=recipe, seed=seed):
-                    self.check(make_dense_models, dense_reference, recipe, seed)
+        one = os.environ.get("TERN_RANDOM_MODEL")
+        cases = ([(one.split()[0], int(one.split()[1]))] if one else
+                 [(name, seed) for name in RECIPES for seed in range(ROUNDS)])
+        for name, seed in cases:
+            with self.subTest(model=f"{name} {seed}"):
+                self.check(make_dense_models, dense_reference, name, seed)
 
 
 if __name__ == "__main__":

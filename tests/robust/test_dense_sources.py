@@ -344,8 +344,8 @@ NORMAL, CONTROL = 1, 3
 
 
 class Ends(command.TestCase):
-    """A GGUF file names one end of an answer, or the wrong one: the template and the vocabulary tell
-    the others."""
+    """A GGUF file names one end of an answer, or the wrong one: the others are found in the template
+    and the vocabulary."""
 
     def stops(self, template, specials, *keys):
         """Texts of the stop ids of a file with these control tokens, whose eos is the first."""

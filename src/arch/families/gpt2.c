@@ -23,7 +23,7 @@ const struct tn_family_name tn_gpt2_names[] = {
     {0, NULL, NULL},
 };
 
-const struct tn_fused tn_gpt2_fused[] = {
+static const struct tn_fused fused[] = {
     {"attn.c_attn", "attn_qkv", {TERN_ROLE_Q, TERN_ROLE_K, TERN_ROLE_V}, TN_FUSED_PARTS},
     {"attn.c_attn", "attn_qkv", {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS},
      TN_FUSED_PARTS},
@@ -67,14 +67,11 @@ const struct tn_family tn_family_gpt2 = {
     .defaults = "{\"tie_word_embeddings\": true}",
     .gguf = {{"gpt2", TERN_ACT_GELU_TANH}},
     .names = tn_gpt2_names,
-    .fused = tn_gpt2_fused,
+    .fused = fused,
     .keys = tn_gpt2_keys,
     .layers = "h",
     .buffers = {".attn.bias", ".attn.masked_bias"},
-    .needs = {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS, TERN_ROLE_O_BIAS,
-              TERN_ROLE_UP_BIAS, TERN_ROLE_DOWN_BIAS, TERN_ROLE_ATTN_NORM_BIAS,
-              TERN_ROLE_FFN_NORM_BIAS, TERN_ROLE_FINAL_NORM_BIAS,
-              TERN_ROLE_POSITIONS},
+    .needs = {TN_NEEDS_EVERY_BIAS, TERN_ROLE_POSITIONS},
     .folder_fixups = TN_FIX_TRANSPOSED,
     .norm = TERN_NORM_LAYER,
     .ffn = TERN_FFN_PLAIN,

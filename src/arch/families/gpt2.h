@@ -8,7 +8,6 @@
 #include "arch/family.h"
 
 extern const struct tn_family_name tn_gpt2_names[];
-extern const struct tn_fused tn_gpt2_fused[]; /* [q; k; v] */
 extern const struct tn_family_key tn_gpt2_keys[];
 
 /* For `spec`: scores are scaled by 1 / sqrt(head_dim).  TERN_UNSUPPORTED: otherwise. */

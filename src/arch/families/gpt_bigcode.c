@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPT-BigCode (StarCoder 1): GPT-2 with one key head, and projections as [rows, columns].
+ * GPT-BigCode (StarCoder 1): GPT-2 with projections as [rows, columns], and with one key head
+ * ("multi_query") or as many as query heads.  Folders store the queries of a key head, its key and
+ * its value one after the other, GGUF files all q, then all k, then all v.
  */
 #include "arch/families/gpt2.h"
+
+#define QKV {TERN_ROLE_Q, TERN_ROLE_K, TERN_ROLE_V}
+#define QKV_BIAS {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS}
+static const struct tn_fused fused[] = {
+    {"attn.c_attn", NULL, QKV, TN_FUSED_BY_KEY_HEAD},
+    {"attn.c_attn", NULL, QKV_BIAS, TN_FUSED_BY_KEY_HEAD},
+    {NULL, "attn_qkv", QKV, TN_FUSED_PARTS},
+    {NULL, "attn_qkv", QKV_BIAS, TN_FUSED_PARTS},
+    {NULL, NULL, {0}, TN_FUSED_PARTS},
+};
 
 static tern_status gpt_bigcode_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
     bool is_multi_query = true;
     tern_status status = tn_values_truth(v, &is_multi_query, "multi_query", NULL);
-    if (status == TERN_OK && !is_multi_query)
-        status = tn_values_refuse(v, "\"multi_query\": false");
-    s->config->n_kv_head = v->is_gguf ? s->config->n_kv_head : 1;
+    if (!v->is_gguf)
+        s->config->n_kv_head = is_multi_query ? 1 : s->config->n_head;
     return status == TERN_OK ? tn_gpt2_check_scores(v) : status;
 }
 
@@ -21,14 +32,11 @@ const struct tn_family tn_family_gpt_bigcode = {
     .defaults = "{\"tie_word_embeddings\": true}",
     .gguf = {{"starcoder", TERN_ACT_GELU_TANH}},
     .names = tn_gpt2_names,
-    .fused = tn_gpt2_fused,
+    .fused = fused,
     .keys = tn_gpt2_keys,
     .layers = "h",
     .buffers = {".attn.bias", ".attn.masked_bias"},
-    .needs = {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS, TERN_ROLE_O_BIAS,
-              TERN_ROLE_UP_BIAS, TERN_ROLE_DOWN_BIAS, TERN_ROLE_ATTN_NORM_BIAS,
-              TERN_ROLE_FFN_NORM_BIAS, TERN_ROLE_FINAL_NORM_BIAS,
-              TERN_ROLE_POSITIONS},
+    .needs = {TN_NEEDS_EVERY_BIAS, TERN_ROLE_POSITIONS},
     .norm = TERN_NORM_LAYER,
     .ffn = TERN_FFN_PLAIN,
     .ffn_factor = 4,

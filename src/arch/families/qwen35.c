@@ -3,16 +3,24 @@
  * Qwen3.5, 3.6, 3.8, Ternary-Bonsai-27B: every n-th layer is attention with an output gate, the
  * others mix by a gated delta rule.  GGUF files have the value heads of a key head apart.
  */
-#include "arch/family.h"
+#include "arch/families/qwen35.h"
 
-static const struct tn_family_name names[] = {
+const struct tn_family_name tn_qwen35_names[] = {
     {TERN_ROLE_FFN_NORM, NULL, "post_attention_norm"},
     {TERN_ROLE_ATTN_POST_NORM, NULL, ""}, /* the usual name of which that is */
     {0, NULL, NULL},
 };
 
-static const struct tn_fused fused[] = {
+/* Qwen3-Next stores the projections of a gated delta rule in two tensors; newer GGUF files store z
+ * separately.  Experts are in sources with experts only. */
+const struct tn_fused tn_qwen35_fused[] = {
     {"self_attn.q_proj", "attn_q", {TERN_ROLE_Q, TERN_ROLE_Q_GATE}, TN_FUSED_BY_HEAD},
+    {"linear_attn.in_proj_qkvz", "ssm_in", {TERN_ROLE_DELTA_QKV, TERN_ROLE_DELTA_Z},
+     TN_FUSED_BY_KEY_HEAD},
+    {"linear_attn.in_proj_ba", "ssm_ba", {TERN_ROLE_DELTA_B, TERN_ROLE_DELTA_A},
+     TN_FUSED_BY_KEY_HEAD},
+    {"mlp.experts.gate_up_proj.", "ffn_gate_up_exps", {TERN_ROLE_EXPERT_GATE, TERN_ROLE_EXPERT_UP},
+     TN_FUSED_PARTS},
     {NULL, NULL, {0}, TN_FUSED_PARTS},
 };
 
@@ -29,8 +37,8 @@ const struct tn_family tn_family_qwen35 = {
     .skipped = {"model.visual.", "visual."},
     .drafts = {"mtp.", "model.mtp."},
     .gguf = {{"qwen35", TERN_ACT_SILU}},
-    .names = names,
-    .fused = fused,
+    .names = tn_qwen35_names,
+    .fused = tn_qwen35_fused,
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM, TERN_ROLE_Q_GATE},
     .folder_fixups = TN_FIX_NORMS_PLUS_ONE | TN_FIX_LOG_DECAY,
     .inputs = TN_INPUTS_FLOAT,

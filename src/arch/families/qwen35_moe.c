@@ -3,20 +3,7 @@
  * Qwen3.5-35B-A3B, 3.6-35B-A3B: Qwen3.5 with experts in every layer, and a shared one.  Folders
  * stack the experts as GGUF files do.
  */
-#include "arch/family.h"
-
-static const struct tn_family_name names[] = {
-    {TERN_ROLE_FFN_NORM, NULL, "post_attention_norm"},
-    {TERN_ROLE_ATTN_POST_NORM, NULL, ""}, /* the usual name of which that is */
-    {0, NULL, NULL},
-};
-
-static const struct tn_fused fused[] = {
-    {"self_attn.q_proj", "attn_q", {TERN_ROLE_Q, TERN_ROLE_Q_GATE}, TN_FUSED_BY_HEAD},
-    {"mlp.experts.gate_up_proj.", "ffn_gate_up_exps", {TERN_ROLE_EXPERT_GATE, TERN_ROLE_EXPERT_UP},
-     TN_FUSED_PARTS},
-    {NULL, NULL, {0}, TN_FUSED_PARTS},
-};
+#include "arch/families/qwen35.h"
 
 /* No key tells that the weights of the chosen experts are renormalised. */
 static tern_status qwen35_moe_spec(struct tn_family_spec *s, const struct tn_values *v)
@@ -36,8 +23,8 @@ const struct tn_family tn_family_qwen35_moe = {
     .skipped = {"model.visual.", "visual."},
     .drafts = {"mtp.", "model.mtp."},
     .gguf = {{"qwen35moe", TERN_ACT_SILU}},
-    .names = names,
-    .fused = fused,
+    .names = tn_qwen35_names,
+    .fused = tn_qwen35_fused,
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM, TERN_ROLE_Q_GATE},
     .folder_fixups = TN_FIX_NORMS_PLUS_ONE | TN_FIX_LOG_DECAY,
     .inputs = TN_INPUTS_FLOAT,

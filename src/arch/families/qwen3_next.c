@@ -4,25 +4,7 @@
  * the others, experts and a shared one in all.  Sources store the projections of a gated delta rule
  * by key head, and value heads in order.
  */
-#include "arch/family.h"
-
-static const struct tn_family_name names[] = {
-    {TERN_ROLE_FFN_NORM, NULL, "post_attention_norm"},
-    {TERN_ROLE_ATTN_POST_NORM, NULL, ""}, /* the usual name of which that is */
-    {0, NULL, NULL},
-};
-
-/* GGUF files of today have parted q, k, v from z; older ones have ssm_in. */
-static const struct tn_fused fused[] = {
-    {"self_attn.q_proj", "attn_q", {TERN_ROLE_Q, TERN_ROLE_Q_GATE}, TN_FUSED_BY_HEAD},
-    {"linear_attn.in_proj_qkvz", "ssm_in", {TERN_ROLE_DELTA_QKV, TERN_ROLE_DELTA_Z},
-     TN_FUSED_BY_KEY_HEAD},
-    {"linear_attn.in_proj_ba", "ssm_ba", {TERN_ROLE_DELTA_B, TERN_ROLE_DELTA_A},
-     TN_FUSED_BY_KEY_HEAD},
-    {"mlp.experts.gate_up_proj.", "ffn_gate_up_exps", {TERN_ROLE_EXPERT_GATE, TERN_ROLE_EXPERT_UP},
-     TN_FUSED_PARTS},
-    {NULL, NULL, {0}, TN_FUSED_PARTS},
-};
+#include "arch/families/qwen35.h"
 
 static tern_status qwen3_next_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
@@ -42,8 +24,8 @@ const struct tn_family tn_family_qwen3_next = {
     .model_types = {"qwen3_next"},
     .drafts = {"mtp."},
     .gguf = {{"qwen3next", TERN_ACT_SILU}},
-    .names = names,
-    .fused = fused,
+    .names = tn_qwen35_names,
+    .fused = tn_qwen35_fused,
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM, TERN_ROLE_Q_GATE},
     .folder_fixups = TN_FIX_NORMS_PLUS_ONE | TN_FIX_LOG_DECAY,
     .inputs = TN_INPUTS_FLOAT,

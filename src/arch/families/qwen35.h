@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What Qwen3.5, its models with experts and Qwen3-Next call their tensors.
+ */
+#ifndef TN_QWEN35_H
+#define TN_QWEN35_H
+
+#include "arch/family.h"
+
+extern const struct tn_family_name tn_qwen35_names[];
+extern const struct tn_fused tn_qwen35_fused[];
+
+#endif
