@@ -80,13 +80,16 @@ static void the_best_fits_and_is_fast_enough_to_read(void **state)
 {
     (void)state;
     set_machine(64 * GIB, 8, "avx512", 200);
-    assert_string_equal(best(), "bonsai-27b");
-    set_machine(64 * GIB, 8, "avx512", 40); /* that one would write 4 tokens per second */
+    assert_string_equal(best(), "bonsai-2-27b");
+    set_machine(27 * GIB / 4, 8, "avx512", 200); /* the packing in 1.75 bits decides */
+    assert_string_equal(best(), "bonsai-2-27b");
+    assert_false(estimate_of("bonsai-27b")->fits);
+    set_machine(64 * GIB, 8, "avx512", 36); /* those of 27 billion: 4 tokens per second */
     assert_string_equal(best(), "bonsai-8b");
     set_machine(2 * GIB, 8, "avx2", 40);
     assert_string_equal(best(), "bonsai-4b");
     set_machine(64 * GIB, 8, "avx512", 0);
-    assert_string_equal(best(), "bonsai-27b");
+    assert_string_equal(best(), "bonsai-2-27b");
     set_machine(64 * GIB, 1, "avx2", 1); /* nothing is: the fastest */
     assert_string_equal(best(), "bitcpm-0.5b");
     set_machine(GIB / 16, 1, "avx2", 40);
