@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The heap behind alloc.h: the allocator of the C library, and the hook through which a test
- * counts allocations or makes one fail.
+ * The heap of alloc.h: the allocator of the C library, and the hook through which a test counts
+ * allocations or makes one fail.
  */
 #include "base/alloc.h"
 

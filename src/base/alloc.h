@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The only way to the heap.  All allocation of the project goes through these
- * four, so that tests can make the n-th one fail, count them, and forbid them
- * between the first and the last token (tests/api/test_session.c).
+ * The only access to the heap.  All allocations of the project go through these functions, so that
+ * tests can make the n-th one fail, count them, and forbid them between the first and the last
+ * token (tests/api/test_session.c).
  */
 #ifndef TN_ALLOC_H
 #define TN_ALLOC_H
@@ -20,17 +20,17 @@ void *tn_alloc_aligned(size_t n_bytes, size_t align);
 void tn_free(void *p);
 void tn_free_aligned(void *p);
 
-/* A growing array: returns `items` if *capacity places of item_bytes hold more than the n that are
- * used, else the same in new memory of twice as many places, and writes *capacity. NULL when memory
- * is short: `items` and *capacity are as they were. */
+/* A growing array: returns `items` if *capacity items of item_bytes are more than the n in use,
+ * else a reallocated array with twice the capacity, and updates *capacity.  NULL on memory
+ * shortage: `items` and *capacity are unchanged. */
 void *tn_grow(void *items, size_t item_bytes, size_t n, size_t *capacity);
 
-/* Bytes that this thread has been given so far; what it freed is not taken off. The difference over
- * a stretch of code that frees nothing is what the code holds. */
+/* Bytes allocated by this thread so far; freed bytes are not subtracted.  The difference over a
+ * stretch of code that frees nothing is the memory that the code holds. */
 uint64_t tn_alloc_taken(void);
 
-/* For tests: called before each allocation; when it returns 0 the allocation fails. NULL (the
- * default) allows all. Not thread-safe against running allocations. */
+/* For tests: called before each allocation, which fails if it returns 0.  NULL (the default) allows
+ * all.  Not thread-safe against concurrent allocations. */
 void tn_alloc_set_hook(int (*allow)(void *arg, size_t n_bytes), void *arg);
 
 #endif

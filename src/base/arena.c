@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bump allocator of arena.h. Every block begins at a multiple of 64 bytes. A request beyond
- * the capacity is a mistake of the plan, not of the data, and asserts.
+ * The bump allocator of arena.h.  Every block begins at a multiple of 64 bytes.  A request beyond
+ * the capacity is an error of the memory plan, not of the data, and asserts.
  */
 #include "base/arena.h"
 

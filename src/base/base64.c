@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Base64.
+ * Base64 as in RFC 4648, encoding only: for embeddings in the server's responses and for terminals'
+ * clipboard sequences.
  */
 #include "base/base64.h"
 

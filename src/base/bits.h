@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Checked arithmetic on sizes that come from outside, alignment, and unaligned
- * little-endian loads.  Parsers use these and no bare * or + on such sizes.
+ * little-endian loads.  Parsers use these instead of plain * and + on such sizes.
  */
 #ifndef TN_BITS_H
 #define TN_BITS_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Each stores a OP b in *out and returns true, or returns false when the result does not fit. */
+/* Each stores a OP b in *out and returns true, or returns false if the result overflows. */
 static inline bool tn_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
@@ -21,7 +21,7 @@ static inline bool tn_add_u64(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
-/* Rounds n up to a multiple of `align`, a power of two; false when that does not fit. */
+/* Rounds n up to a multiple of `align`, a power of two; false if the result overflows. */
 static inline bool tn_align_up_u64(uint64_t n, uint64_t align, uint64_t *out)
 {
     uint64_t sum;
@@ -31,7 +31,7 @@ static inline bool tn_align_up_u64(uint64_t n, uint64_t align, uint64_t *out)
     return true;
 }
 
-/* The same for sizes that are known to be far from the limit (own planning, not file contents). */
+/* The same for sizes known to be far from the limit (planned sizes, not file contents). */
 static inline size_t tn_align_up(size_t n, size_t align)
 {
     return (n + align - 1) & ~(align - 1);
@@ -42,7 +42,7 @@ static inline uint32_t tn_div_ceil_u32(uint32_t n, uint32_t d)
     return n / d + (n % d != 0);
 }
 
-/* True when [offset, offset + bytes) lies inside [0, limit). */
+/* True if [offset, offset + bytes) is inside [0, limit). */
 static inline bool tn_range_fits(uint64_t offset, uint64_t bytes, uint64_t limit)
 {
     return offset <= limit && bytes <= limit - offset;
@@ -71,8 +71,8 @@ static inline uint32_t tn_load_u32(const void *p)
     return v;
 }
 
-/* For memory that others may write to, such as a mapped file: one load, and what was compared is
- * what is used. p is aligned. */
+/* Loads once from memory that others may write to, such as a mapped file, so that the value checked
+ * is the value used.  p is aligned. */
 static inline uint32_t tn_load_once_u32(const uint32_t *p)
 {
     return *(const volatile uint32_t *)p;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A growing byte buffer.  Zero-initialise to create; tn_buf_fini frees.
- * A failed append leaves the buffer as it was and sets `failed`, so that a
- * chain of appends needs one check at its end.
+ * A growing byte buffer.  Zero-initialise to create; tn_buf_fini frees.  A failed append leaves the
+ * contents unchanged and sets `failed`, so that a chain of appends needs one check at its end.
  */
 #ifndef TN_BUF_H
 #define TN_BUF_H
@@ -14,7 +13,7 @@
 #include "base/compiler.h"
 
 struct tn_buf {
-    char *data; /* n_bytes bytes, then room; not NUL-terminated unless tn_buf_text is called */
+    char *data; /* n_bytes bytes, then spare capacity; NUL-terminated only by tn_buf_text */
     size_t n_bytes;
     size_t capacity;
     bool failed; /* an append ran out of memory */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Compiler and architecture facts: attributes, alignment, the TN_ARCH_* macros.
- * May be included from everywhere; includes nothing of the project.
+ * Compiler and architecture facts: attributes, alignment, the TN_ARCH_* macros.  Every file may
+ * include this; it includes nothing of the project.
  */
 #ifndef TN_COMPILER_H
 #define TN_COMPILER_H
@@ -22,7 +22,7 @@
 #endif
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "tern files are little-endian and mapped as they are: big-endian machines are not supported"
+#error "tern files are little-endian and mapped unchanged: big-endian machines are not supported"
 #endif
 
 #if defined(__GNUC__)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Instruction-set features as a bit mask.  sysinfo/ finds them, kern/ asks for
- * them, the engine's mask (`--cpu LEVEL`) takes some away.
+ * Instruction-set features as a bit mask.  sysinfo/ detects them, kern/ selects kernels by them,
+ * and `--cpu LEVEL` masks some of them.
  */
 #ifndef TN_CPU_BITS_H
 #define TN_CPU_BITS_H
 
-/* x86-64.  AVX2 includes what its kernels use beside it: F16C (with OS support for ymm state).
- * AVX512 is F, BW, VL, DQ, VBMI and VNNI together (with OS support for zmm state). */
+/* x86-64.  AVX2 includes the other features that its kernels use: F16C (with OS support for ymm
+ * state). AVX512 is F, BW, VL, DQ, VBMI and VNNI together (with OS support for zmm state). */
 #define TN_CPU_SSSE3 (1u << 0)
 #define TN_CPU_AVX2 (1u << 1)
 #define TN_CPU_AVXVNNI (1u << 2)

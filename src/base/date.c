@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The Gregorian calendar.
+ * The Gregorian calendar of date.h: lengths of months, day of the year, day of the week.  Templates
+ * that print the date need them.
  */
 #include "base/date.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Error details: one line of valid UTF-8, whatever the bytes that went into it.
+ * Error details: one line of valid UTF-8, whatever bytes were formatted into it.  error.h has the
+ * contracts.
  */
 #include "base/error.h"
 
@@ -10,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 
-/* Cuts an incomplete UTF-8 sequence off the end of a string that vsnprintf truncated. */
+/* Removes an incomplete UTF-8 sequence from the end of a string that vsnprintf truncated. */
 static void trim_partial_character(char *text, size_t n)
 {
     size_t i = n;
@@ -24,7 +25,8 @@ static void trim_partial_character(char *text, size_t n)
         text[i - 1] = '\0';
 }
 
-/* Leaves out the middle of text[0..n), n >= n_dst, which is a long name: the reason follows it. */
+/* Cuts the middle out of text[0..n), n >= n_dst: it is usually a long name, and the reason
+ * follows. */
 static void cut_middle(char *dst, size_t n_dst, const char *text, size_t n)
 {
     static const char gap[] = "...";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Floats as text, as Python writes them.
+ * Floats as text in Python's format, from the shortest digits that read back as the same number.
+ * float_text.h has the contracts.
  */
 #include "base/float_text.h"
 
@@ -27,7 +28,7 @@ size_t tn_float_digits(char *digits, int *exponent, double x)
     return n;
 }
 
-/* Python: an exponent below -4 or from 16 on is written, others are not. */
+/* As in Python, an exponent is written if it is below -4 or at least 16. */
 static void put_digits(char *dst, const char *digits, size_t n, int exponent)
 {
     size_t at = 0;

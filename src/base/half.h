@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bf16 and f16 <-> f32, in integer arithmetic, so that every machine gives the
- * same bits.  Rounding is to nearest, ties to even; NaN stays NaN (quiet).
+ * bf16 and f16 from and to f32, in integer arithmetic, so that every machine returns the same bits.
+ * Rounding is to nearest, ties to even; NaN stays NaN (quiet).
  */
 #ifndef TN_HALF_H
 #define TN_HALF_H
@@ -21,7 +21,7 @@ static inline uint16_t tn_f32_to_bf16(float f)
     return (uint16_t)((x + 0x7FFFu + (x >> 16 & 1u)) >> 16);
 }
 
-/* All three cases are computed and one is picked by masks, so that loops become vector code. */
+/* Computes all three cases and selects one by masks, so that loops vectorise. */
 static inline float tn_f16_to_f32(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, shifted = (h & 0x7FFFu) << 13;
@@ -45,7 +45,7 @@ static inline uint16_t tn_f32_to_f16(float f)
     uint32_t a = x & 0x7FFFFFFFu;
     if (a > 0x7F800000u)
         return (uint16_t)(sign | 0x7E00u | (a >> 13 & 0x3FFu));
-    if (a >= 0x47800000u) /* 65536 and above, infinity */
+    if (a >= 0x47800000u) /* 65536 and above, or infinity */
         return (uint16_t)(sign | 0x7C00u);
     if (a >= 0x38800000u) { /* normal */
         uint32_t rounded = a + 0xFFFu + (a >> 13 & 1u);

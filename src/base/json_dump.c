@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing JSON: jansson writes what has one text, real numbers are written here, since its
- * precision is the same for all of them.
+ * Writes JSON values.  jansson writes strings, integers and constants; real numbers are written
+ * here, because jansson has one fixed precision for all of them.
  */
 #include "base/json_dump.h"
 
@@ -39,7 +39,7 @@ static bool dump_key(struct tn_buf *out, const char *name)
 
 static bool dump_object(struct tn_buf *out, const json_t *value)
 {
-    json_t *object = (json_t *)value; /* jansson's iterators take no const */
+    json_t *object = (json_t *)value; /* jansson's iterators are not const-correct */
     bool is_good = tn_buf_append(out, "{", 1), is_first = true;
     for (void *i = json_object_iter(object); i && is_good; i = json_object_iter_next(object, i)) {
         is_good = (is_first || tn_buf_append(out, ",", 1)) &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing JSON where people and models read the numbers.
+ * Writes JSON whose numbers people and models read: real numbers have the fewest digits that read
+ * back as the same value.
  */
 #ifndef TN_JSON_DUMP_H
 #define TN_JSON_DUMP_H
@@ -10,9 +11,10 @@
 
 #include "base/buf.h"
 
-/* Appends any value without white space, members in their order.  A real number has the fewest
- * digits that are read as the same, where jansson writes 0.1 as 0.10000000000000001.  Recurses: for
- * what tn_json_load made.  false: memory is short, out->failed, and a part may be there. */
+/* Appends any value without white space, members in order.  A real number has the fewest digits
+ * that read back as the same value; jansson would write 0.1 as 0.10000000000000001.  Recursive:
+ * only for values made by tn_json_load, whose depth is limited.  false: out of memory; out->failed
+ * is set and some output may have been appended. */
 bool tn_json_dump(struct tn_buf *out, const json_t *value);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading JSON into jansson's values.
+ * Reads JSON into jansson's values.
  *
- * jansson's own parser overlooks a failed allocation: when the buffer of the token at hand cannot
- * grow, bytes of the token are left out, and behind a string that has lost its closing quote it
- * reads and writes on beyond the heap block.  It also recurses.  So the text is read here, with the
- * open arrays and objects on a stack of fixed size, and jansson keeps what comes out.
+ * jansson's parser ignores a failed allocation: if the buffer of the current token cannot grow,
+ * bytes of the token are lost, and after a string that lost its closing quote it reads and writes
+ * past the end of the heap block.  It is also recursive.  So the text is parsed here, with the open
+ * arrays and objects on a stack of fixed size, and jansson only stores the values.
  */
 #include "base/json_load.h"
 
@@ -25,9 +25,9 @@ struct reader {
     const char *name, *text;
     size_t n, i;
     size_t flags;
-    struct tn_buf key;                /* of the member at hand, with a NUL behind it */
-    struct tn_buf word;               /* the string or number at hand */
-    json_t *open[TN_JSON_MAX_DEPTH];  /* arrays and objects, the innermost last; parts of root */
+    struct tn_buf key;                /* of the current member, NUL-terminated */
+    struct tn_buf word;               /* the current string or number */
+    json_t *open[TN_JSON_MAX_DEPTH];  /* open arrays and objects, innermost last; owned by root */
     uint32_t depth;
     struct tn_json_wide *wide; /* or NULL */
     json_t *root;
@@ -67,7 +67,7 @@ static bool refuse_memory(struct reader *r)
 
 /* ---- characters ---- */
 
-/* The next byte, 0 at the end: no byte of valid JSON. */
+/* The next byte; 0, which valid JSON does not contain, at the end. */
 static char peek(const struct reader *r)
 {
     return r->i < r->n ? r->text[r->i] : '\0';
@@ -104,7 +104,7 @@ static bool take_hex(struct reader *r, uint32_t *value)
     return true;
 }
 
-/* Behind "\u". Surrogates come in pairs. */
+/* Called after "\u".  Surrogates come in pairs. */
 static bool take_code_point(struct reader *r, uint32_t *c)
 {
     uint32_t second;
@@ -113,11 +113,11 @@ static bool take_code_point(struct reader *r, uint32_t *c)
     if (*c < 0xD800 || *c >= 0xE000)
         return true;
     if (*c >= 0xDC00 || !take(r, "\\") || !take(r, "u"))
-        return refuse(r, "half of a surrogate pair");
+        return refuse(r, "an unpaired surrogate");
     if (!take_hex(r, &second))
         return false;
     if (second < 0xDC00 || second >= 0xE000)
-        return refuse(r, "half of a surrogate pair");
+        return refuse(r, "an unpaired surrogate");
     *c = 0x10000 + ((*c - 0xD800) << 10) + (second - 0xDC00);
     return true;
 }
@@ -128,7 +128,7 @@ static bool append_code_point(struct tn_buf *out, uint32_t c)
     return tn_buf_append(out, bytes, tn_utf8_put(c, bytes));
 }
 
-/* Behind the backslash. */
+/* Called after the backslash. */
 static bool read_escape(struct reader *r, struct tn_buf *out)
 {
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -137,7 +137,7 @@ static bool read_escape(struct reader *r, struct tn_buf *out)
     if (take(r, letters))
         code = (unsigned char)meanings[strchr(letters, c) - letters];
     else if (!take(r, "u"))
-        return refuse(r, "a backslash with nothing that it may stand before");
+        return refuse(r, "an unknown escape after a backslash");
     else if (!take_code_point(r, &code))
         return false;
     if (code == 0 && (out == &r->key || !(r->flags & JSON_ALLOW_NUL)))
@@ -145,7 +145,7 @@ static bool read_escape(struct reader *r, struct tn_buf *out)
     return append_code_point(out, code) || refuse_memory(r);
 }
 
-/* Bytes up to one that does not stand for itself in a string. */
+/* Number of bytes before the next byte that needs special treatment in a string. */
 static size_t n_plain(const struct reader *r)
 {
     size_t i = r->i, n;
@@ -159,7 +159,7 @@ static size_t n_plain(const struct reader *r)
     return i - r->i;
 }
 
-/* Behind the opening quote. */
+/* Called after the opening quote. */
 static bool read_string(struct reader *r, struct tn_buf *out)
 {
     tn_buf_clear(out);
@@ -171,7 +171,7 @@ static bool read_string(struct reader *r, struct tn_buf *out)
         if (take(r, "\""))
             return true;
         if (r->i == r->n)
-            return refuse(r, "a string has no end");
+            return refuse(r, "a string is not terminated");
         if (!take(r, "\\"))
             return refuse(r, (unsigned char)peek(r) < 0x20 ? "a control character in a string"
                                                            : "a string that is not UTF-8");
@@ -187,7 +187,7 @@ static bool take_digits(struct reader *r)
     size_t start = r->i;
     while (take(r, "0123456789"))
         ;
-    return r->i > start || refuse(r, "a number needs a digit here");
+    return r->i > start || refuse(r, "expected a digit");
 }
 
 static bool take_number(struct reader *r, bool *is_whole)
@@ -233,7 +233,7 @@ static bool parse_wide(const char *text, size_t n, uint64_t *out)
     return true;
 }
 
-/* Remembers the digits of a large number that became `value`, if the caller looks for it. */
+/* Stores the digits of a large number that became `value`, if the caller wants them. */
 static void keep_wide(struct reader *r, const char *digits, size_t n, const json_t *value)
 {
     struct tn_json_wide *wide = r->wide;
@@ -246,7 +246,7 @@ static void keep_wide(struct reader *r, const char *digits, size_t n, const json
     wide->depth = r->depth;
 }
 
-/* `number` ends in a NUL.  strtod reads what the host program has chosen as its decimal point. */
+/* `number` is NUL-terminated.  strtod takes the decimal point of the host program's locale. */
 static bool parse_real(char *number, double *out)
 {
     char *point = strchr(number, '.'), half[8];
@@ -271,14 +271,14 @@ static bool read_number(struct reader *r, json_t **out)
             return true;
         }
         if (!(r->flags & TN_JSON_LARGE_AS_REAL))
-            return refuse(r, "a whole number of more than 63 bits and a sign");
+            return refuse(r, "an integer of more than 63 bits and a sign");
     }
     tn_buf_clear(&r->word);
     if (!tn_buf_append(&r->word, r->text + start, r->i - start) ||
         !tn_buf_append(&r->word, "", 1))
         return refuse_memory(r);
     if (!parse_real(r->word.data, &real))
-        return refuse(r, "a number that is too large");
+        return refuse(r, "a number is too large");
     *out = json_real(real);
     if (is_whole)
         keep_wide(r, r->text + start, r->i - start, *out);
@@ -298,7 +298,7 @@ static bool read_word(struct reader *r, json_t **out)
             return true;
         }
     }
-    return refuse(r, r->i == r->n ? "the text ends where a value must be" : "no value of JSON");
+    return refuse(r, r->i == r->n ? "the text ends before a value" : "not a JSON value");
 }
 
 static bool read_scalar(struct reader *r, json_t **out)
@@ -314,7 +314,8 @@ static bool read_scalar(struct reader *r, json_t **out)
     return true;
 }
 
-/* The value becomes a part of the innermost open one, or the root; NULL: there was no memory. */
+/* Adds the value to the innermost open container, or makes it the root; NULL: it could not be
+ * allocated. */
 static bool put(struct reader *r, json_t *value)
 {
     json_t *parent = r->depth ? r->open[r->depth - 1] : NULL;
@@ -334,7 +335,7 @@ static bool read_key(struct reader *r)
 {
     skip_space(r);
     if (!take(r, "\""))
-        return refuse(r, "a name in quotes must be here");
+        return refuse(r, "expected a name in quotes");
     if (!read_string(r, &r->key))
         return false;
     if (!tn_buf_append(&r->key, "", 1))
@@ -343,10 +344,10 @@ static bool read_key(struct reader *r)
         json_object_get(r->open[r->depth - 1], r->key.data))
         return refuse(r, "a duplicate name in an object");
     skip_space(r);
-    return take(r, ":") || refuse(r, "':' must be here");
+    return take(r, ":") || refuse(r, "expected ':'");
 }
 
-/* Behind the first bracket; *opened: values follow inside. */
+/* Called after the opening bracket; sets *opened if values follow. */
 static bool open_level(struct reader *r, bool is_object, bool *opened)
 {
     if (r->depth == TN_JSON_MAX_DEPTH)
@@ -373,7 +374,7 @@ static bool read_value(struct reader *r, bool *opened)
     return read_scalar(r, &value) && put(r, value);
 }
 
-/* Behind a value: ends levels until one goes on, or none is left. */
+/* Called after a value: closes levels until one continues or none is open. */
 static bool end_value(struct reader *r)
 {
     while (r->depth > 0) {
@@ -382,7 +383,7 @@ static bool end_value(struct reader *r)
         if (take(r, ","))
             return !is_object || read_key(r);
         if (!take(r, is_object ? "}" : "]"))
-            return refuse(r, is_object ? "',' or '}' must be here" : "',' or ']' must be here");
+            return refuse(r, is_object ? "expected ',' or '}'" : "expected ',' or ']'");
         r->depth--;
     }
     return true;
@@ -392,14 +393,14 @@ static bool read_text(struct reader *r)
 {
     skip_space(r);
     if (!(r->flags & JSON_DECODE_ANY) && peek(r) != '{' && peek(r) != '[')
-        return refuse(r, "an object or an array must be here");
+        return refuse(r, "expected an object or an array");
     do {
         bool opened;
         if (!read_value(r, &opened) || (!opened && !end_value(r)))
             return false;
     } while (r->depth > 0);
     skip_space(r);
-    return r->i == r->n || refuse(r, "the text goes on behind its end");
+    return r->i == r->n || refuse(r, "text after the end of the value");
 }
 
 static tern_status load(struct reader *r, json_t **out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * xoshiro256** 1.0, public-domain algorithm by David Blackman and Sebastiano Vigna.
+ * xoshiro256** 1.0, a public-domain algorithm by David Blackman and Sebastiano Vigna, seeded with
+ * splitmix64 as its authors recommend.
  */
 #include "base/rng.h"
 

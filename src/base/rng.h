@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * xoshiro256** 1.0 (Blackman and Vigna), seeded by splitmix64.  The sampler's
- * generator; the same sequence on every machine.
+ * The sampler's random numbers: xoshiro256** 1.0 (Blackman and Vigna), seeded by splitmix64.  The
+ * same sequence on every machine.
  */
 #ifndef TN_RNG_H
 #define TN_RNG_H
@@ -12,7 +12,7 @@ struct tn_rng {
     uint64_t s[4];
 };
 
-/* Starts the sequence that `seed` stands for; every value is good. */
+/* Starts the sequence of `seed`; every value is a good seed. */
 void tn_rng_seed(struct tn_rng *rng, uint64_t seed);
 /* The next 64 bits. */
 uint64_t tn_rng_next(struct tn_rng *rng);

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * SHA-256 in portable C.  Names follow FIPS 180-4, so that the code can be compared with the
+ * standard.
+ */
 #include "base/sha256.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * SHA-256 (FIPS 180-4): the checksum by which the hub names files.  Portable C, about 300 MB/s; the
- * checksums inside .tern files are XXH3, which is ten times as fast.
+ * SHA-256 (FIPS 180-4): the checksum that the hub publishes for files.  Portable C, about 300 MB/s;
+ * the checksums inside .tern files are XXH3, which is ten times as fast.
  */
 #ifndef TN_SHA256_H
 #define TN_SHA256_H
@@ -13,7 +13,7 @@
 
 struct tn_sha256 {
     uint32_t state[8];
-    uint64_t n_bytes; /* of the message so far */
+    uint64_t n_bytes; /* bytes of the message so far */
     unsigned char block[64];
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The texts and exit codes of tern/status.h, expanded from its one list.
+ * The texts and exit codes of tern/status.h, expanded from the list in that header, so that a code
+ * has one text everywhere.
  */
 #include "tern/status.h"
 

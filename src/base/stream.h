@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rate of reading memory and nothing else: the yardstick beside which kernels and whole runs
- * are shown ("share of the stream"). tern bench and bench_kern call it.
+ * The speed of reading memory and doing nothing else: the reference for the "share of the stream"
+ * of kernels and whole runs.  tern bench and bench_kern call it.
  */
 #ifndef TN_STREAM_H
 #define TN_STREAM_H
@@ -12,8 +12,9 @@
 
 #include "base/compiler.h"
 
-/* Something that depends on all of the n_bytes (a multiple of 64) at p.  Vectors of 16 bytes, which
- * every CPU here has, in four chains: the loop does nothing that could be slower than memory. */
+/* Reads n_bytes (a multiple of 64) at p; returns a value that depends on all of them, so that the
+ * compiler keeps the loads.  Vectors of 16 bytes, which every supported CPU has, in four
+ * independent chains: nothing in the loop is slower than memory. */
 static inline uint64_t tn_read_stream(const unsigned char *p, size_t n_bytes)
 {
     typedef uint64_t vec __attribute__((vector_size(16)));

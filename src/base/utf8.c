@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Length that a first byte announces (0: no character starts with it), the bits of the code point
- * that it holds and the range of the second byte. */
+/* The length that a first byte announces (0: no character begins with it), its bits of the code
+ * point, and the range of the second byte. */
 static size_t sequence_length(unsigned char first, uint32_t *bits, unsigned char *low,
                               unsigned char *high)
 {
@@ -75,7 +75,7 @@ size_t tn_utf8_put(uint32_t c, char *out)
     return n;
 }
 
-/* Which control characters keep a text from being shown. */
+/* Which control characters make a text unprintable. */
 enum controls { CONTROLS_ALLOWED, CONTROLS_OF_LINES, NO_CONTROLS };
 
 static bool is_refused(uint32_t c, enum controls controls)

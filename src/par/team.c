@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The thread team of team.h: how items are handed out without locks.
- *
- * One 64-bit word, the ticket, holds the number of the loop and how many of its
- * items nobody has taken yet.  Taking an item is one compare-and-swap of that
- * word, so whoever took an item knows that it belongs to the loop that is
- * running, and that this loop cannot end (and its function and argument cannot
- * change) before the item is counted as done:
+ * Distribution of items without locks, for team.h.  One 64-bit word, the ticket, holds the number
+ * of the loop and the number of items not yet taken:
  *
  *   ticket   63 ........ 32 31 ......... 0
  *            loop number     items left        0 left: nothing to do
  *
- * A worker that was descheduled in the middle of looking finds the word changed
- * and looks again.  Threads that find nothing spin for a moment, because the
- * next loop is usually some microseconds away, then sleep.
+ * Taking an item is one compare-and-swap of that word, so the thread that took it knows that it
+ * belongs to the current loop, and that this loop cannot end (and its function and argument cannot
+ * change) before the item is counted as done.  A worker that was descheduled while looking finds
+ * the word changed and retries.  Threads that find nothing spin briefly, because the next loop is
+ * usually microseconds away, then sleep.
  */
 #include "par/team.h"
 
@@ -27,8 +24,8 @@
 #include "plat/plat.h"
 
 #define SPIN_NS 40000u
-/* From here on a spinning thread yields: on a busy machine it may sit on the CPU of the very thread
- * that it waits for. */
+/* After this time a spinning thread yields: on a busy machine it may occupy the CPU of the very
+ * thread that it waits for. */
 #define POLITE_NS 4000u
 #define CACHE_LINE 64
 
@@ -37,34 +34,35 @@ struct worker {
     struct tn_thread *thread;
     uint32_t i_thread;
     bool is_bound;
-    uint32_t cpu; /* when bound */
+    uint32_t cpu; /* if bound */
 };
 
 struct tn_team {
-    /* Written by everybody: a line each. */
+    /* Written by all threads: one cache line each. */
     _Alignas(CACHE_LINE) _Atomic uint64_t ticket;
-    _Alignas(CACHE_LINE) _Atomic uint32_t n_done; /* items of this loop that are finished */
+    _Alignas(CACHE_LINE) _Atomic uint32_t n_done; /* finished items of this loop */
 
     /* The loop; stable while it has unfinished items. */
     _Alignas(CACHE_LINE) tn_item_fn *fn;
     void *arg;
     uint32_t n_items;
 
-    _Alignas(CACHE_LINE) _Atomic uint32_t n_sleepers; /* active workers in or near sleep */
-    _Atomic uint32_t n_wakes; /* they sleep on this */
-    _Atomic uint32_t n_active;    /* workers beyond it sleep on this */
+    _Alignas(CACHE_LINE) _Atomic uint32_t n_sleepers; /* active workers that sleep or are about
+                                                       * to */
+    _Atomic uint32_t n_wakes; /* sleeping workers wait for a change of it */
+    _Atomic uint32_t n_active;    /* workers beyond it wait for a change of it */
     _Atomic bool is_leader_waiting; /* the leader sleeps on n_done */
     _Atomic bool is_stopping;
 
     uint32_t loop;
     uint32_t n_threads;
-    bool is_crowded; /* more threads than CPUs: spinning takes time from those who work */
+    bool is_crowded; /* more threads than CPUs: spinning would take time from working threads */
     bool is_leader_bound;
-    struct tn_affinity before, bound; /* the leader's, when it is bound */
+    struct tn_affinity before, bound; /* the leader's, if it is bound */
     struct worker workers[];
 };
 
-/* Waits a moment inside a spin loop that began at *start; false when it is time to sleep. */
+/* One iteration of a spin loop that began at *start; false when it is time to sleep. */
 static bool spin(const struct tn_team *team, uint64_t *start)
 {
     uint64_t now = tn_now_ns();
@@ -78,13 +76,13 @@ static bool spin(const struct tn_team *team, uint64_t *start)
     return now - *start < SPIN_NS;
 }
 
-/* Takes one item; false when there is none for this thread. */
+/* Takes one item; false if there is none for this thread. */
 static bool take(struct tn_team *team, uint32_t i_thread, uint32_t *n_left)
 {
     uint64_t ticket = atomic_load(&team->ticket);
     for (;;) {
         *n_left = (uint32_t)ticket;
-        /* In this order: n_active was set before the loop that the ticket belongs to. */
+        /* Order matters: n_active was set before the loop that the ticket belongs to. */
         if (*n_left == 0 || i_thread >= atomic_load(&team->n_active))
             return false;
         if (atomic_compare_exchange_weak(&team->ticket, &ticket, ticket - 1))
@@ -92,7 +90,7 @@ static bool take(struct tn_team *team, uint32_t i_thread, uint32_t *n_left)
     }
 }
 
-/* Works until no item is left to take. */
+/* Runs items until none is left. */
 static void work(struct tn_team *team, uint32_t i_thread)
 {
     uint32_t n = 0, n_items = 0, n_left;
@@ -103,14 +101,14 @@ static void work(struct tn_team *team, uint32_t i_thread)
     }
     if (n == 0)
         return;
-    /* The last add ends the loop: nothing of it may be read afterwards. */
+    /* The last add ends the loop: its fields may not be read afterwards. */
     if (atomic_fetch_add(&team->n_done, n) + n == n_items && atomic_load(&team->is_leader_waiting))
         tn_wake_all(&team->n_done);
 }
 
 /* ---- workers ---- */
 
-/* A worker that is not active sleeps until that changes. */
+/* Sleeps until this worker becomes active. */
 static void wait_until_active(struct tn_team *team, uint32_t i_thread)
 {
     uint32_t n;
@@ -118,7 +116,7 @@ static void wait_until_active(struct tn_team *team, uint32_t i_thread)
         tn_wait_on(&team->n_active, n, 0);
 }
 
-/* Announced as a sleeper first, it looks once more: either it sees the new loop, or the leader
+/* Announces itself as a sleeper, then looks once more: either it sees the new loop, or the leader
  * sees the sleeper and changes n_wakes. */
 static void sleep_until_published(struct tn_team *team)
 {
@@ -156,7 +154,7 @@ static void bind_leader(struct tn_team *team, uint32_t cpu)
                             tn_thread_get_affinity(&team->bound);
 }
 
-/* Gives the thread of the caller back the CPUs that it had, unless somebody bound it anew since. */
+/* Restores the caller's affinity, unless it was changed meanwhile. */
 static void release_leader(const struct tn_team *team)
 {
     struct tn_affinity now;
@@ -187,7 +185,7 @@ tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, const uint3
         if (!worker->thread)
             break;
     }
-    /* Last, because threads inherit the CPUs of the one that starts them. */
+    /* Bound last, because threads inherit the affinity of the thread that starts them. */
     if (cpus)
         bind_leader(team, cpus[0]);
     atomic_store(&team->n_active, team->n_threads);
@@ -272,7 +270,7 @@ struct runs {
 static void run_of_items(void *arg, uint32_t i, uint32_t i_thread)
 {
     const struct runs *runs = arg;
-    const uint32_t n_before = TN_MIN(i, runs->n_long); /* long runs */
+    const uint32_t n_before = TN_MIN(i, runs->n_long); /* number of long runs before this one */
     const uint32_t begin = n_before * runs->length + (i - n_before);
     runs->fn(runs->arg, begin, begin + (i < runs->n_long ? runs->length : 1), i_thread);
 }
@@ -283,6 +281,6 @@ void tn_team_for_runs(struct tn_team *team, uint32_t n_items, uint32_t multiple,
     const uint32_t n_active = atomic_load(&team->n_active);
     struct runs runs = {.fn = fn, .arg = arg};
     runs.length = n_active == 1 ? n_items : n_items * 3 / 4 / n_active / multiple * multiple;
-    runs.n_long = runs.length > 0 ? n_active : 0; /* few items: one by one */
+    runs.n_long = runs.length > 0 ? n_active : 0; /* few items: hand them out one by one */
     tn_team_for(team, runs.n_long + n_items - runs.n_long * runs.length, run_of_items, &runs);
 }

@@ -176,13 +176,13 @@ static void errors_of_the_text_stay_errors_of_the_text(void **state)
         {"[\"\xF4\x90\x80\x80\"]", "UTF-8"},
         {"[\"\xE2\x82\"]", "UTF-8"}, {"[\"\\ud83dx\"]", "surrogate"},
         {"[\"\\ud83d\\u0041\"]", "surrogate"},
-        {"[\"\\u12g4\"]", "column 7: \\u needs four"}, {"[\"a", "column 4: a string has no end"},
+        {"[\"\\u12g4\"]", "column 7: \\u needs four"}, {"[\"a", "column 4: a string is not"},
         {"\xEF\xBB\xBF[]", "column 1: "}, {"[1,]", "column 4: "}, {"[,1]", "column 2: "},
         {"{\"a\":1,}", "column 8: "}, {"{a:1}", "column 2: "}, {"[+1]", "column 2: "},
         {"[.5]", "column 2: "}, {"[1e]", "column 4: "}, {"[0x1]", "column 3: "},
         {"[NaN]", "column 2: "},
         {"[-9223372036854775809]", "63 bits"}, {"[9223372036854775808]", "63 bits"},
-        {"[-1e999]", "too large"}, {"[1]]", "column 4: the text goes on"}, {"[nul", "column 2: "},
+        {"[-1e999]", "too large"}, {"[1]]", "column 4: text after"}, {"[nul", "column 2: "},
     };
     for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
         json_t *got;
