@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The user's editor on a file.  posix_external_editor.c and win32_external_editor.c belong to the
- * command: the library starts no programs.
+ * Opens a file in the user's editor and waits.  posix_external_editor.c and win32_external_editor.c
+ * belong to the command: the library starts no programs.
  */
 #ifndef TN_EXTERNAL_EDITOR_H
 #define TN_EXTERNAL_EDITOR_H
@@ -9,9 +9,9 @@
 #include "tern/status.h"
 
 /* Runs $VISUAL, else $EDITOR, else vi (Windows: notepad) with `path` as its last argument and the
- * standard streams of this process, and waits for its end. The variable may hold arguments, with
- * blanks between them; no shell reads it. TERN_UNSUPPORTED: it cannot be started; TERN_INTERNAL: it
- * ended with an error. */
+ * standard streams of this process, and waits until it exits.  The variable may contain arguments
+ * separated by blanks; no shell reads it.  TERN_UNSUPPORTED: it cannot be started; TERN_INTERNAL:
+ * it exited with an error. */
 tern_status tn_external_editor_run(const char *path, struct tern_error *err);
 
 /* Before a sandbox that lets this process start no programs (plat/sandbox.h): starts the process

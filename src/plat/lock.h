@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A lock for critical sections of a few instructions, built on tn_wait_on.  The third state says
- * that a thread sleeps, so that an uncontended release wakes nobody.
+ * A lock for critical sections of a few instructions, built on tn_wait_on.  The third state means
+ * that a thread may be sleeping, so that an uncontended release wakes nobody.
  */
 #ifndef TN_LOCK_H
 #define TN_LOCK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of mapped regions, by which the fault handlers tell a fault in a mapped file from any
- * other.
+ * The list of mapped regions, by which the fault handlers distinguish a fault in a mapped file from
+ * any other.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ void tn_os_regions_add(const void *data, size_t n_bytes)
 {
     for (size_t i = 0; i < N_REGIONS; i++) {
         uintptr_t is_free = 0;
-        /* 1 is no address of a mapping: it claims the entry until its end is known. */
+        /* 1 is not the address of any mapping: it claims the entry until its end is known. */
         if (!atomic_compare_exchange_strong(&regions[i].begin, &is_free, 1))
             continue;
         atomic_store(&regions[i].end, (uintptr_t)data + n_bytes);

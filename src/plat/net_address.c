@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numeric addresses, IPv4 and IPv6.
+ * Numeric socket addresses, IPv4 and IPv6, from texts.  Names are never resolved: the server
+ * listens only at addresses that the user typed.
  */
 #include "plat/net_address.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Socket addresses from numeric texts: the same on POSIX and Windows but for the headers.  For
+ * Socket addresses from numeric texts: the same on POSIX and Windows except for the headers.  For
  * posix_net.c and win32_net.c.
  */
 #ifndef TN_NET_ADDRESS_H
@@ -22,7 +22,7 @@ union tn_net_address {
     struct sockaddr_in6 v6;
 };
 
-/* Bytes of the address; 0: it is none. */
+/* Length of the address; 0: the text is not an address. */
 socklen_t tn_net_make_address(union tn_net_address *out, const char *host, uint16_t port);
 
 #endif

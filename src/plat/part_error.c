@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Errors of part files, in the words of the user, who named the file and not its part.
+ * Error messages for part files (FILE.part), in terms of the file that the user named.  The files
+ * of POSIX and Windows share it.
  */
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "base/error.h"
 #include "plat/plat_os.h"
 
-/* Bytes of the folder's path before the last separator; 0: there is none. */
+/* Length of the folder's path before the last separator; 0: there is none. */
 static size_t folder_length(const char *path)
 {
     size_t n = 0;

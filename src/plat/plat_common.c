@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of plat.h that are the same on every system and stand on the systems' own: reading
- * whole streams, lines, binding a thread to one CPU, making folders.  What they share below is in
- * plat_shared.c.
+ * The functions of plat.h that are the same on every system, built on those of each system: reading
+ * whole streams, lines, binding a thread to one CPU, making folders.  plat_shared.c has the code
+ * that the systems' files share.
  */
 #include <stdint.h>
 #include <string.h>
@@ -18,10 +18,10 @@
 static struct {
     char bytes[4096];
     size_t n;
-    size_t next; /* bytes before it were taken */
+    size_t next; /* offset of the first byte not yet returned */
 } stdin_buffer;
 
-/* At least one byte in the buffer, or none at the end of input. */
+/* Ensures at least one byte in the buffer, none at the end of input. */
 static enum tn_os_read fill_stdin(struct tern_error *err)
 {
     if (stdin_buffer.next < stdin_buffer.n)
@@ -83,7 +83,7 @@ static tern_status append_limited(struct tn_buf *buf, const char *bytes, size_t 
     return TERN_OK;
 }
 
-/* Hands the buffer's memory to the caller, NUL-terminated, or frees it. */
+/* Passes the buffer's memory to the caller, NUL-terminated, or frees it. */
 static tern_status finish_read(tern_status status, struct tn_buf *buf, char **data,
                                size_t *n_bytes, const char *name, struct tern_error *err)
 {
@@ -178,7 +178,7 @@ static tern_status write_part(const char *to, const void *data, size_t n_bytes,
     return status;
 }
 
-/* What a private file at `path` is renamed to; tn_free. */
+/* The final name of a private file at `path`; free with tn_free. */
 static tern_status find_target(char **out, const char *path, struct tern_error *err)
 {
     const enum tn_path_kind kind = tn_path_kind(path);
@@ -253,7 +253,8 @@ tern_status tn_dir_make(const char *path, struct tern_error *err)
     char *part = tn_os_copy_text(path);
     if (!part)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
-    /* Folders above may refuse (a drive, no rights) and still exist: the last call decides. */
+    /* Creating parent folders may fail (a drive, no rights) although they exist: the last call
+     * decides. */
     for (size_t i = 1; part[i]; i++)
         if (strchr(TN_OS_SEPARATORS, part[i])) {
             const char separator = part[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the systems have in common: texts and paths, what interrupts.  Needs nothing of
- * theirs but the clock.
+ * Code that the systems' files share: texts and paths, interruption flags, local time.  Needs none
+ * of their functions except the clock.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -97,6 +97,7 @@ bool tn_local_time(struct tm *out)
 #if defined(_WIN32)
     return localtime_s(out, &now) == 0;
 #else
-    return localtime_r(&now, out) != NULL; /* unlike localtime it does not look at the zone again */
+    return localtime_r(&now, out) != NULL; /* unlike localtime it does not read the time zone
+                                            * again */
 #endif
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: the browser, by xdg-open or, on macOS, open.
+ * POSIX: opens a page in the browser, with xdg-open or, on macOS, open, in a process that is not a
+ * child of this one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,8 +32,8 @@ static bool has_display(void)
 #endif
 }
 
-/* In the new process: becomes the opener, with /dev/null as its only file.  A failure is written to
- * `report`, which closes by itself when there is none. */
+/* Runs in the new process: becomes the opener, with /dev/null as its only file.  Writes a failure
+ * to `report`, which otherwise closes on exec. */
 static void become_opener(const char *url, int report)
 {
     char *arguments[] = {(char *)OPENER, (char *)url, NULL};
@@ -48,7 +49,8 @@ static void become_opener(const char *url, int report)
     _exit(127);
 }
 
-/* Its parent ends at once, so that nobody has to wait for the browser. */
+/* The intermediate process exits immediately, so that the opener has no parent that must wait for
+ * it. */
 static void start_opener(const char *url, int report)
 {
     (void)setsid();

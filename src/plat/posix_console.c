@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: standard streams, the terminal, signals.
- *
- * Signal handlers only set flags.  The one exception: a second Ctrl-C within
- * two seconds, while nobody has looked at the first one, ends the process.
+ * POSIX: standard streams, the terminal, signals.  Signal handlers only set flags.  The one
+ * exception: a second Ctrl-C within two seconds, if the first has not been examined, ends the
+ * process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,10 +26,10 @@
 void tn_process_init(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error code of write */
-    signal(SIGXFSZ, SIG_IGN); /* and so is the file-size limit */
-    /* A closed standard stream would give its number to the next file that is opened. The wrong
-     * access mode keeps it an error to use it. */
+    signal(SIGPIPE, SIG_IGN); /* a closed reader is then an error code of write */
+    signal(SIGXFSZ, SIG_IGN); /* and so is reaching the file-size limit */
+    /* A closed standard stream would give its number to the next opened file.  It is opened with
+     * the wrong access mode, so that using it stays an error. */
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
             (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
@@ -56,9 +55,9 @@ void tn_console_wait_for_key(void)
 {
 }
 
-/* "de_DE.UTF-8", "C.utf8@x", "UTF-8"; not "C" and not "de_DE", which means Latin-1. A static
- * program has no locales to ask, and minimal systems set no variable at all: those are taken to be
- * modern. */
+/* "de_DE.UTF-8", "C.utf8@x", "UTF-8"; not "C" and not "de_DE", which means Latin-1.  A static
+ * program cannot query locales, and minimal systems set no variable at all: those are assumed to
+ * use UTF-8. */
 bool tn_terminal_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -94,7 +93,7 @@ int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes)
         if (n >= 0) {
             done += (size_t)n;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            /* Somebody who shares the terminal made it non-blocking. */
+            /* Another program that shares the terminal made it non-blocking. */
             struct pollfd wait = {.fd = fd, .events = POLLOUT};
             (void)poll(&wait, 1, -1);
         } else if (errno != EINTR) {
@@ -112,13 +111,13 @@ static void on_interrupt(int signal_number)
     if (tn_os_note_interrupt()) {
         tn_terminal_restore_for_end();
         signal(signal_number, SIG_DFL);
-        raise(signal_number); /* arrives when this handler returns */
+        raise(signal_number); /* delivered when this handler returns */
     }
     errno = saved;
 }
 
-/* Signals that were ignored when we were started (nohup, background jobs) stay ignored. Calls are
- * not restarted, so that waiting for input ends. */
+/* Signals that were ignored at the start (nohup, background jobs) stay ignored.  Calls are not
+ * restarted, so that waiting for input ends. */
 static void install(int signal_number, void (*handler)(int))
 {
     struct sigaction old, action = {.sa_handler = handler};
@@ -146,10 +145,9 @@ void tn_exit_by_signal(int signal_number)
     _exit(128 + signal_number);
 }
 
-/* The signals are blocked while the flags are looked at and arrive inside pselect only, so that
- * none is missed between the look and the wait.  One that comes together with a line goes first: a
- * terminal throws away what was typed before Ctrl-C, and Linux may say then that there still is
- * something to read. */
+/* The signals are blocked while the flags are examined and delivered only inside pselect, so that
+ * none is missed in between.  A signal that arrives together with a line takes precedence: a
+ * terminal discards typed input on Ctrl-C, and Linux may still report it as readable. */
 bool tn_posix_wait_readable(int fd)
 {
     sigset_t set, old;

@@ -48,7 +48,7 @@ static const char *command_line(void)
     return "vi";
 }
 
-/* Cuts `line` at its blanks; the path comes last. */
+/* Splits `line` at its blanks; the path comes last. */
 static void split(char **words, char *line, const char *path)
 {
     int n = 0;
@@ -58,7 +58,7 @@ static void split(char **words, char *line, const char *path)
     words[n] = NULL;
 }
 
-/* The editor has the keys to itself: a Ctrl-C in it is none of this process. */
+/* The editor receives all keys: a Ctrl-C in it does not interrupt this process. */
 static pid_t start(char **words)
 {
     const pid_t pid = fork();

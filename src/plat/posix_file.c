@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: files and paths.  Interrupted and short transfers are continued.
+ * POSIX: files and paths.  Interrupted and short transfers are continued.  Part files are locked,
+ * so that two processes cannot write the same one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +60,7 @@ tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_e
 {
     *out = NULL;
     int fd = tn_posix_open(path, O_RDWR | O_CREAT | O_TRUNC);
-    /* A pipe or a terminal may be open for writing only. */
+    /* A pipe or a terminal may allow writing only. */
     if (fd < 0 && (errno == EACCES || errno == ENXIO))
         fd = tn_posix_open(path, O_WRONLY | O_CREAT | O_TRUNC);
     if (fd < 0)
@@ -79,9 +80,9 @@ tern_status tn_file_open_append(struct tn_file **out, const char *path, struct t
 
 /* ---- part files ---- */
 
-/* Whoever holds the lock of a part file may write, rename and remove it, and nobody else: two
- * conversions into one file would otherwise rename each other's unfinished work. Closing unlocks,
- * so that a part file without a lock is that of a dead process. */
+/* Only the process that holds the lock of a part file may write, rename and remove it: two
+ * conversions into one file would otherwise rename each other's unfinished work.  Closing unlocks,
+ * so a part file without a lock was left by a dead process. */
 enum part_lock { PART_LOCKED, PART_BUSY, PART_MOVED };
 
 static enum part_lock lock_part(int fd, const char *path)
@@ -91,8 +92,8 @@ static enum part_lock lock_part(int fd, const char *path)
     do
         result = flock(fd, LOCK_EX | LOCK_NB);
     while (result != 0 && errno == EINTR);
-    /* EBADF: the lock needs a descriptor for writing, as on NFS, and this is none: somebody may be
-     * writing there. Other errors: a file system without locks. */
+    /* EBADF: the lock needs a descriptor for writing, as on NFS, and this one is not: another
+     * process may be writing.  Other errors: a file system without locks. */
     if (result != 0 && (errno == EWOULDBLOCK || errno == EBADF))
         return PART_BUSY;
     bool same = fstat(fd, &locked) == 0 && lstat(path, &named) == 0 &&
@@ -100,15 +101,16 @@ static enum part_lock lock_part(int fd, const char *path)
     return same ? PART_LOCKED : PART_MOVED;
 }
 
-/* Removes what lies at `path`, unless somebody is writing it. */
+/* Removes the file at `path`, unless another process is writing it. */
 static enum part_lock remove_dead_part(const char *path)
 {
-    int fd = tn_posix_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK); /* NFS locks for writers only */
+    int fd = tn_posix_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK); /* O_RDWR, because NFS locks
+                                                                     * only for writers */
     if (fd < 0 && errno == EACCES)
         fd = tn_posix_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     enum part_lock lock = fd >= 0           ? lock_part(fd, path)
                           : errno == ENOENT ? PART_MOVED
-                                            : PART_LOCKED; /* a link, or nobody may read it */
+                                            : PART_LOCKED; /* a link, or unreadable */
     if (lock == PART_LOCKED)
         tn_file_remove(path);
     if (fd >= 0)
@@ -121,12 +123,12 @@ static tern_status create_part(struct tn_file **out, const char *path, unsigned 
 {
     *out = NULL;
     int code = EEXIST;
-    for (int i = 0; i < 16; i++) { /* others may come between any two steps */
+    for (int i = 0; i < 16; i++) { /* other processes may interfere between any two steps */
         int fd = tn_posix_open_mode(path, O_RDWR | O_CREAT | O_EXCL, mode);
         if (fd >= 0 && lock_part(fd, path) == PART_LOCKED) {
             tern_status status = make_file(out, fd, path, err);
             if (status)
-                tn_file_remove(path); /* no memory to remember it */
+                tn_file_remove(path); /* no memory for its record */
             return status;
         }
         code = fd >= 0 ? EEXIST : errno;
@@ -216,7 +218,7 @@ static ssize_t write_some(int fd, const void *src, size_t n_bytes, uint64_t offs
     return n < 0 && errno == ESPIPE ? write(fd, src, n_bytes) : n;
 }
 
-#define AT_END UINT64_MAX /* no offset of a file */
+#define AT_END UINT64_MAX /* not a valid offset */
 
 static tern_status write_all(struct tn_file *file, uint64_t offset, const void *src, size_t n_bytes,
                              struct tern_error *err)
@@ -261,7 +263,8 @@ static bool sync_fd(int fd)
 {
 #if defined(F_FULLFSYNC)
     if (fcntl(fd, F_FULLFSYNC) == 0)
-        return true; /* else the file system does not know it: fsync is what there is */
+        return true; /* otherwise the file system does not support it, and fsync is the best
+                      * available */
 #endif
     int result;
     do
@@ -283,11 +286,11 @@ void tn_file_close(struct tn_file *file)
 {
     if (!file)
         return;
-    close(file->fd); /* not repeated after EINTR: the descriptor is gone on Linux and macOS */
+    close(file->fd); /* not repeated after EINTR: Linux and macOS have closed the descriptor */
     tn_free(file);
 }
 
-/* The folder that holds `path`, in new memory. */
+/* The folder that contains `path`, in new memory. */
 static char *path_dir(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -311,7 +314,7 @@ tern_status tn_file_replace(const char *from, const char *to, struct tern_error 
     if (rename(from, to) != 0) {
         status = tn_os_fail(err, TERN_OUTPUT, to, "cannot be replaced", (unsigned long)errno);
     } else {
-        /* A folder that may be written but not read cannot be synced; the rename stands. */
+        /* A folder that may be written but not read cannot be synced; the rename is valid. */
         int fd = tn_posix_open(dir, O_RDONLY | O_DIRECTORY);
         if (fd >= 0 && !sync_fd(fd))
             status = tn_os_fail(err, TERN_OUTPUT, dir, "folder cannot be written to disk",
@@ -398,7 +401,7 @@ uint64_t tn_disk_free_bytes(const char *path)
 tern_status tn_os_stream_open(tn_os_stream *out, const char *path, struct tern_error *err)
 {
     int fd;
-    do { /* the open of a named pipe waits until somebody writes: not tn_posix_open */
+    do { /* opening a named pipe waits for a writer: not tn_posix_open */
         if (tn_interrupt_count() > 0 || tn_terminate_requested())
             return tn_fail(err, TERN_INTERRUPTED, "%s: interrupted while opening", path);
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -419,17 +422,17 @@ void tn_os_stream_close(tn_os_stream stream)
     close((int)stream);
 }
 
-/* A terminal forgets what was typed when Ctrl-C is pressed, at any moment, also between the wait
- * that saw a line and the read: that would sleep then, after the signal has come, until the next
- * line.  So it must not be able to sleep.  The terminal is opened once more, because the flag
- * belongs to the opened file, which we share with the shell. */
+/* On Ctrl-C a terminal discards typed input at any moment, even between the wait that saw a line
+ * and the read, which would then sleep until the next line, after the signal was handled.  So the
+ * read must not block.  The terminal is opened again, because O_NONBLOCK belongs to the open file
+ * description, which is shared with the shell. */
 static int open_terminal_again(int fd)
 {
     const char *path = isatty(fd) ? ttyname(fd) : NULL;
     int again = path ? tn_posix_open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK) : -1;
     if (again < FD_SETSIZE)
         return again;
-    close(again); /* cannot be waited for */
+    close(again); /* poll cannot wait for it */
     return -1;
 }
 

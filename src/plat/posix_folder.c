@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What lies in a folder, and the user's folders for data and for what can be computed again.
+ * POSIX: the names in a folder, and the user's folders for data and for caches, as the XDG
+ * specification and macOS define them.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,11 +33,11 @@ char *tn_path_of_home_dir(void)
     return home && home[0] == '/' ? tn_os_copy_text(home) : NULL;
 }
 
-/* The user's folder that `variable` names, else below the home; NULL without a home. */
+/* The user's folder that `variable` names, else one relative to the home; NULL without a home. */
 static char *user_dir(const char *variable, const char *below_home)
 {
     const char *given = getenv(variable), *home = getenv("HOME");
-    if (given && given[0] == '/') /* relative ones are to be ignored, says the specification */
+    if (given && given[0] == '/') /* the specification says to ignore relative ones */
         return tn_os_copy_text(given);
     return home && home[0] == '/' ? tn_path_join(home, below_home) : NULL;
 }

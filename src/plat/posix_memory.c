@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: mapped files, read errors inside them (SIGBUS), anonymous pages.
+ * POSIX: mapped files, read errors inside them (SIGBUS), anonymous pages, limits and use of the
+ * main thread's stack.
  */
 #include <errno.h>
 #include <signal.h>
@@ -34,7 +35,7 @@ static tern_status fail_map(const char *path, uint64_t n_bytes, int code, struct
                    (unsigned long long)n_bytes, strerror(code));
 }
 
-/* When the file was written last; false when the system does not say. */
+/* Time of the last write; false if the system does not provide it. */
 static bool last_write(uint64_t *ns, uint64_t *n_bytes, int fd)
 {
     struct stat st;
@@ -106,9 +107,9 @@ void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum
     uintptr_t page = tn_page_bytes();
     uintptr_t begin = (uintptr_t)map->data + offset;
     uintptr_t end = begin + TN_MIN(n_bytes, map->n_bytes - offset);
-    if (advice == TN_ADVICE_WILLNEED) { /* every page that is touched */
+    if (advice == TN_ADVICE_WILLNEED) { /* every page that overlaps the range */
         begin &= ~(page - 1);
-    } else { /* only whole pages; the file's last one is whole */
+    } else { /* only pages entirely inside; the file's last one is */
         begin = (begin + page - 1) & ~(page - 1);
         if (end != (uintptr_t)map->data + map->n_bytes)
             end &= ~(page - 1);
@@ -141,7 +142,8 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
     if (!handler || !tn_os_regions_hold(info->si_addr)) {
         tn_terminal_restore_for_end();
         signal(signal_number, SIG_DFL);
-        raise(signal_number); /* ends the process when this returns, also one that was sent */
+        raise(signal_number); /* ends the process when this returns, also for a signal sent by
+                               * another process */
         return;
     }
     if (atomic_fetch_add(&n_faulting, 1) == 0)
@@ -169,7 +171,7 @@ void tn_posix_signal_stack_leave(const struct tn_posix_signal_stack *stack)
 
 void tn_map_set_fault_handler(void (*handler)(void))
 {
-    static struct tn_posix_signal_stack stack; /* of the thread that calls this: the main one */
+    static struct tn_posix_signal_stack stack; /* for the calling thread, the main one */
     static _Atomic uint32_t has_stack;
     atomic_store(&fault_handler, handler);
     if (handler && atomic_exchange(&has_stack, 1) == 0)
@@ -230,8 +232,8 @@ uint64_t tn_stack_limit_bytes(void)
     return limit.rlim_cur;
 }
 
-/* The strings of the environment are the beginning of the stack; one that setenv put elsewhere, or
- * that starts another thread's stack, is no more than the limit away by chance only. */
+/* The environment's strings are at the beginning of the stack.  If setenv moved one, or on another
+ * thread's stack, the distance is within the limit only by chance. */
 uint64_t tn_stack_used_bytes(void)
 {
     extern char **environ;

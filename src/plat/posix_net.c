@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: sockets for the server.
+ * POSIX: the sockets of net.h, with poll to wait and a pipe to wake it.  Only the server links this
+ * file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +20,8 @@ tern_status tn_net_init(struct tern_error *err)
     return tn_ok(err);
 }
 
-/* What the system keeps of the bytes to a client that does not take them: several megabytes if
- * nobody says otherwise. */
+/* Size of the kernel's send buffer for a client that reads slowly; the default is several
+ * megabytes. */
 #define SEND_BYTES (256 << 10)
 
 /* ---- listening ---- */
@@ -44,7 +45,7 @@ static bool bind_and_listen(int fd, const union tn_net_address *address, socklen
     int on = 1;
     union tn_net_address got;
     socklen_t n_got = sizeof got;
-    /* Without it the port of a server that has just ended stays taken for a minute. */
+    /* Without it the port of a server stays in use for a minute after it exits. */
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->any.sa_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
@@ -90,7 +91,7 @@ tn_socket tn_net_accept(tn_socket listener)
         (void)close(fd);
         return TN_NO_SOCKET;
     }
-    /* Tokens are small, and each is to arrive at once. */
+    /* Tokens are small, and each should arrive immediately. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n_send, sizeof n_send);
     return fd;
@@ -145,7 +146,7 @@ tern_status tn_net_wake_init(struct tern_error *err)
 
 void tn_net_wake(void)
 {
-    /* A full pipe wakes as well. */
+    /* A full pipe also wakes the waiting thread. */
     if (wake_pipe[1] >= 0)
         (void)!write(wake_pipe[1], "", 1);
 }

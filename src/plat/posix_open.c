@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Opening files, and saying why a call of the system failed: below the other posix_*.c files.
+ * POSIX: opening files, and the message for a failed system call.  The other posix_*.c files build
+ * on this one.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: programs, by posix_spawn and pipes.
+ * POSIX: the programs of process.h, with posix_spawn and pipes.  The command starts curl with it;
+ * the library starts no programs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ struct tn_process {
     int output, errors; /* read ends */
 };
 
-/* ends[0] is read, ends[1] written; no other program inherits them. */
+/* Writes to ends[1] are read from ends[0]; other programs do not inherit them. */
 static bool make_pipe(int ends[2])
 {
     if (pipe(ends) != 0)
@@ -53,8 +54,8 @@ static void close_pipe(int ends[2])
             (void)close(ends[i]);
 }
 
-/* The signals that this process ignores have their default action in the new one: its writes fail
- * when this process is gone. */
+/* Signals that this process ignores get their default action in the new one: its writes fail once
+ * this process has exited. */
 static int spawn(pid_t *pid, const char *path, char *const *argv, int pipes[3][2])
 {
     posix_spawn_file_actions_t files;
@@ -100,7 +101,7 @@ static tern_status fail(struct tern_error *err, const char *path, int code)
                    path, strerror(code));
 }
 
-/* A program that ends without reading all of its input is judged by its exit code. */
+/* A program that exits without reading all of its input is judged by its exit code. */
 static tern_status start(struct tn_process *process, int pipes[3][2], const char *path,
                          char *const *argv, const char *input, size_t n_input,
                          struct tern_error *err)

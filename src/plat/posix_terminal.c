@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: the terminal's modes, and giving them back.
+ * POSIX: the terminal's modes, and restoring them.
  *
  * Handlers run on any thread.  set_mode() changes the terminal with all signals blocked and under a
  * lock of one word, which a handler on another thread waits for; after restore_for_end() it changes
- * nothing any more.  A process in the background leaves the terminal alone: it is the shell's then.
+ * nothing.  A process in the background does not touch the terminal, which then belongs to the
+ * shell.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +26,7 @@
 /* No colour, wrapping on, no paste brackets. */
 #define LEAVE "\x1b[0m\x1b[?7h\x1b[?2004l"
 
-static struct termios saved; /* written before the mode is not PLAIN for the first time */
+static struct termios saved; /* written before the mode first differs from PLAIN */
 static _Atomic int current_mode = TN_TERMINAL_PLAIN;
 static _Atomic bool is_locked, is_ending;
 static _Atomic bool was_resized, was_resumed;
@@ -50,7 +51,7 @@ static bool apply_attributes(enum tn_terminal_mode mode)
         t.c_iflag &= ~(tcflag_t)(INLCR | IGNCR | ICRNL | ISTRIP | INPCK);
         t.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ECHONL | IEXTEN);
         t.c_oflag |= OPOST | ONLCR;
-        t.c_cc[VMIN] = 0; /* read() never waits: Ctrl-C may have thrown away what there was */
+        t.c_cc[VMIN] = 0; /* read() never waits: Ctrl-C may have discarded the input */
         t.c_cc[VTIME] = 0;
     }
     if (mode == TN_TERMINAL_KEYS) {
@@ -59,7 +60,7 @@ static bool apply_attributes(enum tn_terminal_mode mode)
     }
     int result;
     do
-        result = tcsetattr(TTY, TCSANOW, &t); /* keeps what was typed ahead */
+        result = tcsetattr(TTY, TCSANOW, &t); /* keeps typed-ahead input */
     while (result != 0 && errno == EINTR);
     return result == 0;
 }
@@ -70,7 +71,7 @@ static void lock_with_signals_blocked(sigset_t *old)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, old);
     while (atomic_exchange(&is_locked, true))
-        ; /* a few system calls of another thread */
+        ; /* the other thread needs only a few system calls */
 }
 
 static void unlock_and_unblock(const sigset_t *old)
@@ -79,7 +80,7 @@ static void unlock_and_unblock(const sigset_t *old)
     pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
-/* The terminal as it was; the mode stays what is wanted. */
+/* Restores the terminal; the mode remains the wanted one. */
 static void give_back(void)
 {
     if (atomic_load(&current_mode) == TN_TERMINAL_PLAIN || !in_foreground())
@@ -141,8 +142,8 @@ static void unblock(int signal_number)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Stops in here, with the terminal given back. A process without a shell above it is not stopped by
- * the system: then nothing happens. */
+/* Stops here, with the terminal restored.  The system does not stop a process without a parent
+ * shell: then nothing happens. */
 static void on_stop(int signal_number)
 {
     const int code = errno;
@@ -158,12 +159,12 @@ static void on_stop(int signal_number)
     errno = code;
 }
 
-/* What would end the process anyway, once the terminal is given back. */
+/* Handles signals that end the process, after restoring the terminal. */
 static void on_end(int signal_number)
 {
     tn_terminal_restore_for_end();
     set_handler(signal_number, SIG_DFL);
-    raise(signal_number); /* arrives when this handler returns */
+    raise(signal_number); /* delivered when this handler returns */
 }
 
 static void install_where_default(int signal_number, void (*handler)(int))
@@ -186,7 +187,7 @@ static void install_handlers(void)
     (void)atexit(tn_terminal_restore_for_end);
 }
 
-/* ---- what the editor calls ---- */
+/* ---- called by the line editor ---- */
 
 bool tn_terminal_can_edit(void)
 {

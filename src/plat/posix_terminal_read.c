@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: what is typed on a terminal.  Its modes are in posix_terminal.c.
+ * POSIX: reads typed bytes from a terminal, together with signals and timeouts as events.  Its
+ * modes are in posix_terminal.c.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +33,8 @@ static enum tn_terminal_event take_flag(void)
     return TN_TERMINAL_TIMEOUT;
 }
 
-/* Signals arrive inside pselect only, so that none is missed between the look and the wait. */
+/* Signals are delivered only inside pselect, so that none is missed between the check and the
+ * wait. */
 static enum tn_terminal_event wait_for_input(uint32_t timeout_ms)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT, SIGTSTP};
@@ -57,7 +59,7 @@ static enum tn_terminal_event wait_for_input(uint32_t timeout_ms)
     return event;
 }
 
-/* Nothing was read: has the terminal gone, or just what was typed? */
+/* Nothing was read: whether the terminal is gone, or only its input was discarded. */
 static bool has_hung_up(void)
 {
     struct pollfd terminal = {.fd = TTY, .events = POLLIN};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: threads, sleeping on a word, time, what the process uses.
+ * POSIX: threads, sleeping on a word, time, resource usage.
  *
- * Linux sleeps in the kernel's futex.  Elsewhere (macOS) a small table of
- * mutexes and condition variables, found by the word's address, does it.
+ * Linux sleeps in the kernel's futex.  Other systems (macOS) use a small table of mutexes and
+ * condition variables, selected by the word's address.
  */
 #include <assert.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static void apply_eco(void)
 
 void tn_process_set_eco(bool eco)
 {
-    atomic_store(&is_eco, eco); /* threads that start later take it over */
+    atomic_store(&is_eco, eco); /* threads that start later inherit it */
     apply_eco();
 }
 
@@ -69,7 +69,7 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* Signals are for the main thread; faults stay with the thread that makes them. */
+/* Signals are for the main thread; faults stay on the thread that causes them. */
 static void block_signals(sigset_t *old)
 {
     sigset_t set;
@@ -93,7 +93,8 @@ struct tn_thread *tn_thread_start(void (*run)(void *arg), void *arg)
     pthread_attr_t attr;
     bool ok = pthread_attr_init(&attr) == 0;
     if (ok) {
-        (void)pthread_attr_setstacksize(&attr, STACK_BYTES); /* else the system's size */
+        (void)pthread_attr_setstacksize(&attr, STACK_BYTES); /* on failure the system's size is
+                                                              * used */
         sigset_t old;
         block_signals(&old);
         ok = pthread_create(&thread->id, &attr, run_thread, thread) == 0;
@@ -133,8 +134,8 @@ bool tn_thread_get_affinity(struct tn_affinity *out)
 {
     *out = (struct tn_affinity){{0}};
 #if defined(__linux__)
-    /* The kernel's masks are arrays of words of its own size. */
-    static_assert(sizeof(unsigned long) == sizeof out->words[0], "an affinity is its mask");
+    /* The kernel's masks are arrays of unsigned long. */
+    static_assert(sizeof(unsigned long) == sizeof out->words[0], "an affinity is a mask");
     return sched_getaffinity(0, sizeof *out, (cpu_set_t *)out) == 0;
 #else
     return false;
@@ -182,7 +183,7 @@ void tn_wake_all(_Atomic uint32_t *word)
 #define PLACE {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER}
 #define N_PLACES 8
 
-/* Words that share a place wake each other spuriously, which the contract allows. */
+/* Words that share an entry wake each other spuriously, which the contract allows. */
 static struct place {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -214,7 +215,8 @@ void tn_wait_on(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 void tn_wake_all(_Atomic uint32_t *word)
 {
     struct place *place = place_of((const void *)word);
-    pthread_mutex_lock(&place->mutex); /* a waiter has compared and sleeps, or has not compared */
+    pthread_mutex_lock(&place->mutex); /* a waiter either has compared and sleeps, or has not
+                                        * compared yet */
     pthread_mutex_unlock(&place->mutex);
     pthread_cond_broadcast(&place->changed);
 }
@@ -235,7 +237,8 @@ uint64_t tn_random_seed(void)
     uint64_t seed;
     if (getentropy(&seed, sizeof seed) == 0)
         return seed;
-    return tn_now_ns() * 0x9E3779B97F4A7C15u ^ (uint64_t)getpid(); /* before the pool is ready */
+    return tn_now_ns() * 0x9E3779B97F4A7C15u ^ (uint64_t)getpid(); /* before the kernel's pool is
+                                                                    * ready */
 }
 
 #if defined(__linux__)
@@ -284,7 +287,7 @@ static void read_memory(struct tn_usage *out)
     status[n] = '\0';
     out->rss_bytes = status_bytes(status, "\nVmRSS:");
     out->anonymous_bytes = status_bytes(status, "\nRssAnon:");
-    /* The kernel counts in batches per thread: the peak may lag behind what is there now. */
+    /* The kernel counts in batches per thread, so the peak may be below the current value. */
     out->peak_rss_bytes = TN_MAX(status_bytes(status, "\nVmHWM:"), out->rss_bytes);
 }
 
@@ -320,13 +323,13 @@ void tn_usage_now(struct tn_usage *out)
     out->major_faults = (uint64_t)usage.ru_majflt;
     out->minor_faults = (uint64_t)usage.ru_minflt;
 #if !defined(__APPLE__)
-    /* Only when there is no better: it begins with the peak of the program that started us. */
+    /* Only if there is no better source: it begins with the peak of the program that started us. */
     if (out->peak_rss_bytes == 0)
         out->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
 #endif
 }
 
-/* ---- time of the processors ---- */
+/* ---- processor time ---- */
 
 #if defined(__linux__)
 

@@ -30,8 +30,9 @@
 
 /* Is there one for this system and processor?  A kernel may refuse it all the same. */
 bool tn_sandbox_exists(void);
-/* Cannot be undone.  False: the process is as it was, and *why says why in a few words that follow
- * "no sandbox: ". */
+/* Call after everything that reads system files has run; the filter forbids opening more, so this
+ * call reads those that are needed later (time zone, /proc/self/status) first.  Cannot be undone.
+ * False: the process is unchanged, and *why is a reason that follows "no sandbox: ". */
 bool tn_sandbox_enter(uint32_t purposes, const char **why);
 bool tn_sandbox_is_active(void);
 

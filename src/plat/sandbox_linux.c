@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sandbox of Linux: a seccomp filter made of a list of rules, one row per system call.
+ * The sandbox of Linux: a seccomp filter compiled from a list of rules, one row per system call.
+ * sandbox.h lists what it allows.
  */
 #include "plat/sandbox.h"
 
@@ -41,7 +42,7 @@ bool tn_sandbox_is_active(void)
 
 #if defined(__x86_64__)
 #define OWN_ARCH AUDIT_ARCH_X86_64
-#define FOREIGN_CALLS 0x40000000u /* and above: the calls of x32 */
+#define FOREIGN_CALLS 0x40000000u /* and above: system calls of x32 */
 #elif defined(__aarch64__)
 #define OWN_ARCH AUDIT_ARCH_AARCH64
 #define FOREIGN_CALLS UINT32_MAX
@@ -85,16 +86,16 @@ bool tn_sandbox_enter(uint32_t purposes, const char **why)
 #define KILLED SECCOMP_RET_KILL_PROCESS
 #define FAILS(code) (SECCOMP_RET_ERRNO | (code))
 #define NO_ARGUMENT UINT8_MAX
-#define NEXT_RULE 1u /* no value of an action */
+#define NEXT_RULE 1u /* not the value of any action */
 static_assert(SECCOMP_RET_ALLOW != NEXT_RULE && SECCOMP_RET_KILL_PROCESS != NEXT_RULE, "");
 
-/* A call, and what becomes of it when (argument & mask) == value, in its low 32 bits. */
+/* A system call, and the action if (argument & mask) == value, in its low 32 bits. */
 struct rule {
     uint32_t call;
     uint32_t action, otherwise;
     uint32_t mask, value;
-    uint8_t i_argument; /* NO_ARGUMENT: the action always */
-    uint8_t purposes;   /* 0: always in the list */
+    uint8_t i_argument; /* NO_ARGUMENT: unconditional */
+    uint8_t purposes;   /* 0: in every filter */
 };
 
 /* clang-format off */
@@ -114,7 +115,7 @@ struct rule {
 #define F_FLAGS 7 /* F_DUPFD to F_SETLKW, flags of descriptors among them */
 static_assert((F_GETFD | F_SETFD | F_GETFL | F_SETFL) <= F_FLAGS && F_SETOWN > F_FLAGS, "");
 
-/* Whatever is not here fails with EPERM. What is called most comes first. */
+/* System calls that are not listed fail with EPERM.  The most frequent ones come first. */
 static const struct rule rules[] = {
     ALLOW(futex), ALLOW(read), ALLOW(write), SOCKET(recvfrom), SOCKET(sendto),
 #if defined(__NR_poll)
@@ -153,14 +154,15 @@ static const struct rule rules[] = {
     /* open descriptors */
     ALLOW(readv), ALLOW(writev), ALLOW(pread64), ALLOW(pwrite64), ALLOW(lseek), ALLOW(close),
     ALLOW(fstat), ALLOW(fsync), ALLOW(fdatasync),
-    WHERE(fcntl, 1, ~(uint32_t)F_FLAGS, 0, ALLOWED, FAILS(EPERM)), /* not F_SETOWN: signals */
+    WHERE(fcntl, 1, ~(uint32_t)F_FLAGS, 0, ALLOWED, FAILS(EPERM)), /* not F_SETOWN, which sends
+                                                                    * signals */
     WHERE(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH, ALLOWED, FAILS(EPERM)),
     WHERE(statx, 2, AT_EMPTY_PATH, AT_EMPTY_PATH, ALLOWED, FAILS(EPERM)),
     WHERE(ioctl, 1, UINT32_MAX, TCGETS, ALLOWED, NEXT_RULE), /* isatty */
     WHERE(ioctl, 1, UINT32_MAX, TIOCGWINSZ, ALLOWED, NEXT_RULE),
     WHERE(ioctl, 1, UINT32_MAX, FIONBIO, ALLOWED, FAILS(EPERM)),
 
-    /* memory, never to be run */
+    /* memory, never executable */
     WHERE(mmap, 2, CODE, 0, ALLOWED, FAILS(EPERM)),
     WHERE(mprotect, 2, CODE, 0, ALLOWED, FAILS(EPERM)),
     ALLOW(munmap), ALLOW(mremap), ALLOW(madvise), ALLOW(brk), ALLOW(membarrier),
@@ -173,7 +175,7 @@ static const struct rule rules[] = {
     ALLOW(nanosleep), ALLOW(gettimeofday), ALLOW(getrandom), ALLOW(getrusage), ALLOW(sysinfo),
     ALLOW(uname), ALLOW(getuid), ALLOW(geteuid), ALLOW(getgid), ALLOW(getegid),
     WHERE(prctl, 0, UINT32_MAX, PR_SET_NAME, ALLOWED, FAILS(EPERM)),
-    WHERE(prlimit64, 2, UINT32_MAX, 0, ALLOWED, FAILS(EPERM)), /* reads a limit */
+    WHERE(prlimit64, 2, UINT32_MAX, 0, ALLOWED, FAILS(EPERM)), /* only reads a limit */
 #if defined(__NR_time)
     ALLOW(time),
 #endif
@@ -181,11 +183,12 @@ static const struct rule rules[] = {
     ALLOW(rseq),
 #endif
 
-    /* signals; tgkill's first argument is checked on the way in */
+    /* signals; tgkill's first argument is compared with this process when the filter is made */
     ALLOW(rt_sigaction), ALLOW(rt_sigprocmask), ALLOW(rt_sigreturn), ALLOW(rt_sigtimedwait),
     ALLOW(sigaltstack), ALLOW(restart_syscall), ALLOW(wait4),
 
-    /* calls whose arguments lie in memory: the C library falls back to those above */
+    /* calls whose arguments are in memory, where the filter cannot see them: the C library falls
+     * back to the calls above */
 #if defined(__NR_clone3)
     ALWAYS(clone3, FAILS(ENOSYS)),
 #endif
@@ -196,7 +199,7 @@ static const struct rule rules[] = {
     ALWAYS(io_uring_setup, FAILS(ENOSYS)),
 #endif
 
-    /* what nobody does by mistake */
+    /* calls that no bug makes by accident */
     KILL(execve), KILL(execveat), KILL(connect), OPEN(openat, 2), KILL(unlinkat), KILL(renameat2),
     KILL(linkat), KILL(symlinkat), KILL(mkdirat), KILL(mknodat), KILL(fchmodat), KILL(fchownat),
     KILL(truncate), KILL(ptrace), KILL(process_vm_readv), KILL(process_vm_writev), KILL(bpf),
@@ -276,14 +279,14 @@ static void make_filter(struct program *p, uint32_t purposes)
     emit_return(p, FAILS(EPERM));
 }
 
-/* ---- the way in ---- */
+/* ---- entering ---- */
 
 bool tn_sandbox_exists(void)
 {
     return true;
 }
 
-/* The time zone, which tn_local_time does not read again, and /proc/self/status. */
+/* Reads the time zone, which tn_local_time does not read again, and opens /proc/self/status. */
 static void read_system_files(void)
 {
     tzset();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Systems without a sandbox of ours.
+ * The sandbox of systems for which tern has none: always refuses, with the reason for the warning
+ * of the command.
  */
 #include "plat/sandbox.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the win32_*.c files share. Only they include it; the rest of the program sees plat.h.
+ * Functions that the win32_*.c files share.  Only they include it; the rest of the program uses
+ * plat.h.
  */
 #ifndef TN_WIN32_H
 #define TN_WIN32_H
@@ -19,23 +20,23 @@
 
 #include "tern/status.h"
 
-/* UTF-8 -> UTF-16 and back in new memory (tn_free); NULL and GetLastError() when memory is short or
- * the bytes are not UTF-8. Lone surrogates of a file name become U+FFFD. */
+/* UTF-8 to UTF-16 and back, in new memory (tn_free); NULL and GetLastError() on memory shortage or
+ * if the bytes are not UTF-8.  Lone surrogates of a file name become U+FFFD. */
 wchar_t *tn_win32_wide(const char *text);
 char *tn_win32_utf8(const wchar_t *wide);
-/* A path for the wide functions: absolute, backslashes, \\?\ in front, so that it may be longer
- * than 260 characters. Device names such as NUL and CON stay as they are. */
+/* A path for the wide functions: absolute, with backslashes and the prefix \\?\, so that it may be
+ * longer than 260 characters.  Device names such as NUL and CON stay unchanged. */
 wchar_t *tn_win32_path(const char *path);
 
-/* The same with nobody allowed to write, for as long as it is open, unless somebody does already:
- * *has_writer. */
+/* The same; nobody can open it for writing while it is open.  *has_writer: a process has it open
+ * for writing already. */
 tern_status tn_win32_open_to_map(HANDLE *out, uint64_t *n_bytes, bool *has_writer,
                                  const char *path, struct tern_error *err);
 
 /* A function that older Windows does not have, or NULL. */
 void (*tn_win32_function(const wchar_t *module, const char *name))(void);
 
-/* Gives the console back as it was. */
+/* Restores the console's previous state. */
 void tn_win32_restore_console(void);
 
 #endif

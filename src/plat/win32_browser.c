@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: the browser, by the shell.
+ * Windows: opens a page in the browser through the shell, which finds the program registered for
+ * addresses.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -14,7 +15,7 @@ tern_status tn_browser_open(const char *url, struct tern_error *err)
     wchar_t *wide = tn_win32_wide(url);
     if (!wide)
         return tn_fail(err, TERN_MEMORY, "no memory for an address");
-    /* Above 32: it worked; the rest are old error codes. */
+    /* Above 32 means success; other values are old error codes. */
     INT_PTR result = (INT_PTR)ShellExecuteW(NULL, L"open", wide, NULL, NULL, SW_SHOWNORMAL);
     tn_free(wide);
     return result > 32 ? tn_ok(err)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: arguments, standard streams, the console, Ctrl-C.
- *
- * A console is read and written as UTF-16, whatever its code page is; files
- * and pipes carry the bytes as they are.
+ * Windows: arguments, standard streams, the console, Ctrl-C.  A console is read and written as
+ * UTF-16, whatever its code page is; files and pipes pass bytes unchanged.
  */
 #include "plat/win32.h"
 
@@ -33,7 +31,8 @@ static HANDLE stream_handle(enum tn_stream stream)
 
 /* ---- process ---- */
 
-/* What the console was before, for tn_win32_restore_console. Only for streams that are consoles. */
+/* The console's previous state, for tn_win32_restore_console.  Only for streams that are
+ * consoles. */
 static struct {
     HANDLE handle;
     DWORD mode;
@@ -49,7 +48,7 @@ void tn_win32_restore_console(void)
         (void)SetConsoleOutputCP(saved_output_page);
 }
 
-/* UTF-8 for what the C library writes, and escape sequences for colours and the progress bar. */
+/* UTF-8 for the C library's output, and escape sequences for colours and the progress bar. */
 static void prepare_console(void)
 {
     static const enum tn_stream outputs[] = {TN_STDOUT, TN_STDERR};
@@ -69,8 +68,8 @@ static void prepare_console(void)
     (void)atexit(tn_win32_restore_console);
 }
 
-/* CommandLineToArgvW lives in shell32, which is heavy to load: the C library has split the line
- * already, by the same rules. */
+/* CommandLineToArgvW is in shell32, which is slow to load: the C library has already split the line
+ * by the same rules. */
 int __wgetmainargs(int *argc, wchar_t ***argv, wchar_t ***env, int expand_wildcards, int *new_mode);
 
 static void utf8_arguments(int *argc, char ***argv)
@@ -83,7 +82,7 @@ static void utf8_arguments(int *argc, char ***argv)
     bool ok = utf8 != NULL;
     for (int i = 0; ok && i < n; i++)
         ok = (utf8[i] = tn_win32_utf8(wide[i])) != NULL;
-    if (ok) { /* lives as long as the process */
+    if (ok) { /* used until the process ends */
         *argc = n;
         *argv = utf8;
     }
@@ -125,7 +124,7 @@ void tn_console_wait_for_key(void)
 
 bool tn_terminal_is_utf8(void)
 {
-    return true; /* write_console gives it UTF-16, whatever its code page is */
+    return true; /* write_console converts to UTF-16, whatever its code page is */
 }
 
 uint32_t tn_terminal_columns(void)
@@ -139,7 +138,7 @@ uint32_t tn_terminal_columns(void)
     return 80;
 }
 
-/* Bytes at the end of text that begin a character which is not complete. */
+/* Bytes at the end of text that begin an incomplete character. */
 static size_t incomplete_bytes(const char *text, size_t n)
 {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
@@ -158,7 +157,7 @@ static int write_console(HANDLE console, const char *text, size_t n_bytes)
     while (n_bytes > 0) {
         size_t n = TN_MIN(n_bytes, TN_COUNT_OF(wide));
         if (n < n_bytes)
-            n -= incomplete_bytes(text, n); /* the rest comes with the next piece */
+            n -= incomplete_bytes(text, n); /* the rest is written with the next piece */
         int n_wide = MultiByteToWideChar(CP_UTF8, 0, text, (int)n, wide, TN_COUNT_OF(wide));
         for (DWORD done = 0, part = 0; done < (DWORD)n_wide; done += part)
             if (!WriteConsoleW(console, wide + done, (DWORD)n_wide - done, &part, NULL) || !part)
@@ -194,11 +193,11 @@ tn_os_stream tn_os_stream_stdin(void)
     return (tn_os_stream)stream_handle(TN_STDIN);
 }
 
-/* A piece of what was typed, as UTF-8; a character of two UTF-16 units is never cut. dst has room
+/* Reads some typed input as UTF-8; a character of two UTF-16 units is never split.  dst has room
  * for at least 4096 bytes. */
 static enum tn_os_read read_console(HANDLE console, char *dst, size_t n_dst, size_t *n_read)
 {
-    static wchar_t held; /* first half of a character whose second half has not come */
+    static wchar_t held; /* first half of a character whose second half has not arrived */
     wchar_t wide[1024];
     DWORD n_wide;
     do {
@@ -208,7 +207,7 @@ static enum tn_os_read read_console(HANDLE console, char *dst, size_t n_dst, siz
         SetLastError(0);
         if (!ReadConsoleW(console, wide + n_held, TN_COUNT_OF(wide) - 1, &n_wide, NULL))
             return TN_OS_READ_FAILED;
-        /* Ctrl-C ends the read with nothing; its handler runs on another thread, perhaps later. */
+        /* Ctrl-C ends the read without input; its handler runs on another thread, perhaps later. */
         if (n_wide == 0 && GetLastError() == ERROR_OPERATION_ABORTED) {
             for (int i = 0; i < 100 && !tn_os_is_interrupted(); i++)
                 Sleep(1);
@@ -258,7 +257,8 @@ enum tn_os_read tn_os_stream_read(tn_os_stream stream, const char *name, void *d
 #define SIGNAL_HANGUP 1
 #define SIGNAL_TERMINATE 15
 
-/* Runs on a thread of its own. FALSE: the next handler, at last the one that ends the process. */
+/* Runs on a separate thread.  FALSE passes the event to the next handler, finally to the one that
+ * ends the process. */
 static BOOL WINAPI on_control(DWORD what)
 {
     if (what == CTRL_C_EVENT || what == CTRL_BREAK_EVENT) {
@@ -270,7 +270,7 @@ static BOOL WINAPI on_control(DWORD what)
         return !ends;
     }
     tn_os_note_termination(what == CTRL_CLOSE_EVENT ? SIGNAL_HANGUP : SIGNAL_TERMINATE);
-    /* The process is ended as soon as this returns: the main thread gets time to leave. */
+    /* The process ends when this returns: gives the main thread time to finish. */
     Sleep(4000);
     return FALSE;
 }

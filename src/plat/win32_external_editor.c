@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: the user's editor, as a process that this one waits for.
+ * Windows: runs the user's editor as a process and waits for it.  The command line is built here,
+ * because Windows passes it as one string.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static const char *command_line(void)
     return "notepad";
 }
 
-/* EDITOR "PATH": names of files hold no quotes here. */
+/* EDITOR "PATH": file names cannot contain quotes on Windows. */
 static wchar_t *make_command(const char *path)
 {
     struct tn_buf text = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: files and paths.
+ * Windows: files and paths.  Paths are converted to UTF-16 with the prefix \\?\; part files are
+ * protected by their sharing mode.
  */
 #include "plat/win32.h"
 
@@ -74,7 +75,7 @@ tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *p
 
 /* ---- paths ---- */
 
-/* New memory with the full path; devices come out as \\.\NUL. */
+/* The full path in new memory; devices become \\.\NUL. */
 static wchar_t *full_path(const wchar_t *wide)
 {
     DWORD n = GetFullPathNameW(wide, 0, NULL, NULL);
@@ -113,7 +114,7 @@ wchar_t *tn_win32_path(const char *path)
     return result;
 }
 
-/* Takes \\?\ off again, for people. */
+/* Removes the prefix \\?\ for messages. */
 static char *utf8_without_prefix(wchar_t *wide)
 {
     if (wcsncmp(wide, L"\\\\?\\UNC\\", 8) == 0) {
@@ -125,7 +126,7 @@ static char *utf8_without_prefix(wchar_t *wide)
 
 /* ---- open ---- */
 
-/* INVALID_HANDLE_VALUE and GetLastError(). */
+/* INVALID_HANDLE_VALUE and GetLastError() on failure. */
 static HANDLE open_handle(const char *path, DWORD access, DWORD share, DWORD how, DWORD flags)
 {
     wchar_t *wide = tn_win32_path(path);
@@ -138,7 +139,7 @@ static HANDLE open_handle(const char *path, DWORD access, DWORD share, DWORD how
     return handle;
 }
 
-/* Others may rename and delete what we read; only sequential access wants other flags. */
+/* Opens for reading; others may rename and delete the file.  flags: for sequential access. */
 static tern_status open_shared(HANDLE *out, const char *path, DWORD share, DWORD flags,
                                struct tern_error *err)
 {
@@ -186,7 +187,7 @@ static tern_status open_regular(HANDLE *out, uint64_t *n_bytes, const char *path
     return status ? status : check_regular(out, n_bytes, path, err);
 }
 
-/* A writer that is there already, as we are while we convert, can only be borne. */
+/* An existing writer, such as the converter in this process, has to be tolerated. */
 tern_status tn_win32_open_to_map(HANDLE *out, uint64_t *n_bytes, bool *has_writer,
                                  const char *path, struct tern_error *err)
 {
@@ -231,7 +232,7 @@ tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_e
     return make_file(out, handle, path, err);
 }
 
-/* The right to append alone: the system looks for the end at each write. */
+/* FILE_APPEND_DATA alone makes the system find the end at each write. */
 tern_status tn_file_open_append(struct tn_file **out, const char *path, struct tern_error *err)
 {
     *out = NULL;
@@ -243,7 +244,7 @@ tern_status tn_file_open_append(struct tn_file **out, const char *path, struct t
     return make_file(out, handle, path, err);
 }
 
-/* A file that is open for writing can be neither removed nor created anew by others here. */
+/* Here others can neither remove nor recreate a file that is open for writing. */
 tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err)
 {
     *out = NULL;
@@ -256,11 +257,11 @@ tern_status tn_file_create_part(struct tn_file **out, const char *path, struct t
     }
     tern_status status = make_file(out, handle, path, err);
     if (status == TERN_MEMORY)
-        tn_file_remove(path); /* created, but no memory to remember it */
+        tn_file_remove(path); /* created, but no memory for its record */
     return status;
 }
 
-/* Files inherit the rights of their folder, and those of a user's own folders are the user's. */
+/* Files inherit the rights of their folder, and in a user's folders only that user has rights. */
 tern_status tn_file_create_private_part(struct tn_file **out, const char *path,
                                         struct tern_error *err)
 {
@@ -275,7 +276,7 @@ tern_status tn_file_finish_part(struct tn_file *file, const char *to, struct ter
         tn_file_abort_part(file);
         return status;
     }
-    tn_file_close(file); /* open files are not renamed */
+    tn_file_close(file); /* an open file cannot be renamed */
     tern_status status = tn_file_replace(from, to, err);
     if (status)
         tn_file_remove(from);
@@ -287,7 +288,7 @@ void tn_file_abort_part(struct tn_file *file)
 {
     if (!file)
         return;
-    CloseHandle(file->handle); /* first: open files are not removed */
+    CloseHandle(file->handle); /* first, because an open file cannot be removed */
     tn_file_remove(file->path);
     tn_free(file);
 }
@@ -384,8 +385,8 @@ tern_status tn_file_sync(struct tn_file *file, struct tern_error *err)
     return TERN_OK;
 }
 
-/* A model that a program has mapped cannot be replaced here, and the system only says that access
- * is denied. */
+/* On Windows a model that another program has mapped cannot be replaced, and the system only
+ * reports that access is denied. */
 static tern_status fail_replace(const char *to, DWORD code, struct tern_error *err)
 {
     bool is_kept = code == ERROR_ACCESS_DENIED || code == ERROR_SHARING_VIOLATION ||
@@ -440,7 +441,7 @@ enum tn_path_kind tn_path_kind(const char *path)
     return attributes & FILE_ATTRIBUTE_DIRECTORY ? TN_PATH_DIR : TN_PATH_FILE;
 }
 
-/* A handle that is good for asking only; directories too. */
+/* A handle for queries only; also for directories. */
 static HANDLE open_to_ask(const char *path)
 {
     return open_handle(path, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
@@ -494,7 +495,7 @@ bool tn_path_is_replaceable(const char *path)
     return kind == TN_PATH_FILE || kind == TN_PATH_ABSENT;
 }
 
-/* Cuts the last component off. */
+/* Removes the last component. */
 static void cut_to_dir(wchar_t *path)
 {
     wchar_t *last = wcsrchr(path, L'\\');
@@ -504,7 +505,7 @@ static void cut_to_dir(wchar_t *path)
 
 char *tn_path_of_executable_dir(void)
 {
-    DWORD capacity = 32768; /* the longest path of NTFS */
+    DWORD capacity = 32768; /* the maximum path of NTFS */
     wchar_t *wide = tn_alloc(capacity * sizeof *wide);
     char *result = NULL;
     DWORD n = wide ? GetModuleFileNameW(NULL, wide, capacity) : 0;

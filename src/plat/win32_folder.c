@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What lies in a folder, and the user's folder for data.
+ * Windows: the names in a folder, and the user's folders for data and for caches, from the
+ * environment.
  */
 #include <wchar.h>
 
@@ -9,7 +10,7 @@
 #include "plat/plat.h"
 #include "plat/win32.h"
 
-/* False when the caller has had enough. */
+/* False if the caller wants no more names. */
 static bool visit_one(const WIN32_FIND_DATAW *found, bool (*visit)(void *arg, const char *name),
                       void *arg)
 {
@@ -37,7 +38,7 @@ bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), v
     return true;
 }
 
-/* What an environment variable holds; NULL: nothing. */
+/* The value of an environment variable; NULL: unset. */
 static char *folder_in(const wchar_t *variable)
 {
     wchar_t wide[MAX_PATH + 1];

@@ -3,7 +3,7 @@
  * Windows: mapped files, read errors inside them, anonymous pages.
  *
  * A page of a mapped file that cannot be read raises EXCEPTION_IN_PAGE_ERROR, which a vectored
- * handler catches, as SIGBUS is caught in posix_memory.c.
+ * handler catches, like SIGBUS in posix_memory.c.
  */
 #include "plat/win32.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- mapped files ---- */
 
-/* Size and time of the last write; false when the system does not say. */
+/* Size and time of the last write; false if the system does not provide them. */
 static bool last_write(uint64_t *ns, uint64_t *n_bytes, HANDLE file)
 {
     BY_HANDLE_FILE_INFORMATION info;
@@ -60,7 +60,7 @@ tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error 
         return status;
     }
     tn_os_regions_add(data, (size_t)n_bytes);
-    /* The file stays open: a mapping alone does not keep writers away. */
+    /* The file stays open: a mapping alone does not exclude writers. */
     *out = (struct tn_map){.data = data, .n_bytes = (size_t)n_bytes, .os = mapping,
                            .os_file = file, .has_writer = has_writer, .modified_ns = modified_ns};
     return TERN_OK;
@@ -84,13 +84,13 @@ bool tn_map_is_unchanged(const struct tn_map *map)
            (n_bytes == map->n_bytes && (map->has_writer || modified_ns == map->modified_ns));
 }
 
-/* Windows reads few pages around one that is touched, and makes no huge ones of files. */
+/* Windows reads few pages around a touched one, and makes no huge pages for files. */
 void tn_map_read_sparsely(struct tn_map *map)
 {
     (void)map;
 }
 
-/* Windows 8 and later. */
+/* Exists on Windows 8 and later. */
 struct memory_range {
     void *address;
     SIZE_T n_bytes;
@@ -111,7 +111,7 @@ void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum
         if (prefetch)
             (void)prefetch(GetCurrentProcess(), 1, &range, 0);
     } else if (advice == TN_ADVICE_DONTNEED) {
-        /* Unlocking pages that are not locked takes them out of the working set. */
+        /* Unlocking pages that are not locked removes them from the working set. */
         uintptr_t page = tn_page_bytes();
         uintptr_t from = ((uintptr_t)begin + page - 1) & ~(page - 1);
         uintptr_t to = (uintptr_t)begin + n_bytes;
@@ -175,7 +175,7 @@ bool tn_pages_commit(void *p, size_t n_bytes)
 
 void tn_pages_release(void *p, size_t n_bytes)
 {
-    (void)n_bytes; /* all of it, says the system */
+    (void)n_bytes; /* the system frees the whole reservation */
     if (p)
         (void)VirtualFree(p, 0, MEM_RELEASE);
 }
@@ -187,7 +187,7 @@ void tn_pages_advise_huge(void *p, size_t n_bytes)
 
 uint64_t tn_stack_limit_bytes(void)
 {
-    return UINT64_MAX; /* it stands in the program's file */
+    return UINT64_MAX; /* the limit is in the program's file */
 }
 
 uint64_t tn_stack_used_bytes(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: sockets for the server.
+ * Windows: the sockets of net.h, with WSAPoll to wait and a datagram socket to wake it.  Only the
+ * server links this file.
  */
 #include <string.h>
 
@@ -31,7 +32,7 @@ static bool bind_and_listen(SOCKET s, const union tn_net_address *address, int n
     BOOL on = TRUE;
     union tn_net_address got;
     int n_got = sizeof got;
-    /* Windows lets another program take a port that is in use, unless told not to. */
+    /* By default Windows lets another program take a port that is in use. */
     (void)setsockopt(s, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, (const char *)&on, sizeof on);
     if (address->any.sa_family == AF_INET6)
         (void)setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, (const char *)&on, sizeof on);
@@ -79,7 +80,7 @@ tn_socket tn_net_accept(tn_socket listener)
         (void)closesocket(s);
         return TN_NO_SOCKET;
     }
-    /* Tokens are small, and each is to arrive at once. */
+    /* Tokens are small, and each should arrive immediately. */
     (void)setsockopt(s, IPPROTO_TCP, TCP_NODELAY, (const char *)&on, sizeof on);
     return (tn_socket)s;
 }
@@ -116,7 +117,7 @@ int64_t tn_net_write(tn_socket socket, const void *src, size_t n_bytes)
 
 /* ---- waiting ---- */
 
-/* A datagram socket that sends to itself: WSAPoll takes nothing but sockets. */
+/* A datagram socket that sends to itself, because WSAPoll accepts only sockets. */
 static SOCKET wake_socket = INVALID_SOCKET;
 
 tern_status tn_net_wake_init(struct tern_error *err)
@@ -148,7 +149,7 @@ void tn_net_wait(struct tn_net_item *items, size_t n_items, uint32_t timeout_ms)
     WSAPOLLFD fds[TN_NET_MAX_ITEMS + 1];
     char scratch[16];
     for (size_t i = 0; i < n_items; i++) {
-        /* WSAPoll says POLLHUP again and again of a side that has ended: a write tells the rest. */
+        /* WSAPoll keeps reporting POLLHUP after the other side's end: only a write reveals more. */
         const bool is_idle = items[i].has_ended && !items[i].wants_write;
         fds[i].fd = is_idle ? INVALID_SOCKET : (SOCKET)items[i].socket;
         fds[i].events = (short)((items[i].wants_read ? POLLRDNORM : 0) |

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: programs, by CreateProcess and anonymous pipes.
+ * Windows: the programs of process.h, with CreateProcess and anonymous pipes.  The command starts
+ * curl with it; the library starts no programs.
  */
 #include "plat/win32.h"
 
@@ -32,7 +33,7 @@ struct tn_process {
 
 struct pipes {
     HANDLE ours[3];   /* write end of its input, read ends of its output and errors */
-    HANDLE theirs[3]; /* what it inherits */
+    HANDLE theirs[3]; /* the ends that it inherits */
 };
 
 static bool make_pipes(struct pipes *pipes)
@@ -55,7 +56,7 @@ static void close_handles(HANDLE *handles, size_t n)
             (void)CloseHandle(handles[i]);
 }
 
-/* The command line: a path in quotes, which paths cannot hold, and plain words. */
+/* The command line: a path in quotes, which paths cannot contain, and plain words. */
 static wchar_t *command_line(const char *path, const char *const *arguments)
 {
     struct tn_buf text = {0};
@@ -67,7 +68,7 @@ static wchar_t *command_line(const char *path, const char *const *arguments)
     return wide;
 }
 
-/* The new process inherits the listed handles and no others. */
+/* The new process inherits only the listed handles. */
 static bool create(PROCESS_INFORMATION *out, const wchar_t *program, wchar_t *line,
                    struct pipes *pipes)
 {
@@ -144,7 +145,7 @@ static size_t read_some(HANDLE pipe, void *dst, size_t n)
     return ReadFile(pipe, dst, n_wanted, &n_read, NULL) ? n_read : 0;
 }
 
-/* A read of an anonymous pipe cannot be interrupted, so it begins when there are bytes. */
+/* A read of an anonymous pipe cannot be interrupted, so it starts only when bytes are available. */
 size_t tn_process_read(struct tn_process *process, void *dst, size_t n)
 {
     DWORD n_available = 0;

@@ -2,9 +2,10 @@
  *
  * Windows: the console, key by key.
  *
- * Input is read as events.  A console that can (Windows 10) turns keys and pastes into the
- * sequences of xterm by itself; for others the table below does.  Where pastes have no brackets, an
- * Enter with more keys right behind it was pasted: it becomes Alt-Enter, a line end in the text.
+ * Input is read as events.  Consoles that can (Windows 10) translate keys and pastes into the
+ * sequences of xterm; for others the table below does.  Where pastes have no brackets, an Enter
+ * that is immediately followed by more keys was pasted: it becomes Alt-Enter, a line end in the
+ * text.
  */
 #include "plat/win32.h"
 
@@ -20,7 +21,7 @@
 #define ENABLE_VIRTUAL_TERMINAL_INPUT 0x200
 #endif
 #define PASTED_WITHIN_MS 5
-#define LOOK_MS 100 /* how soon a closed window or Ctrl-Break is noticed */
+#define LOOK_MS 100 /* maximum delay before a closed window or Ctrl-Break is noticed */
 
 static HANDLE input;
 static DWORD saved_mode;
@@ -44,7 +45,7 @@ static bool is_console(DWORD id)
 
 bool tn_terminal_can_edit(void)
 {
-    DWORD mode; /* without it sequences would be shown */
+    DWORD mode; /* without this mode sequences would be displayed */
     return is_console(STD_INPUT_HANDLE) && is_console(STD_OUTPUT_HANDLE) &&
            GetConsoleMode(GetStdHandle(STD_ERROR_HANDLE), &mode) &&
            (mode & ENABLE_VIRTUAL_TERMINAL_PROCESSING) != 0;
@@ -57,7 +58,7 @@ static bool apply_mode(enum tn_terminal_mode mode)
     DWORD flags = ENABLE_WINDOW_INPUT | ENABLE_EXTENDED_FLAGS |
                   (saved_mode & (ENABLE_QUICK_EDIT_MODE | ENABLE_INSERT_MODE));
     if (mode == TN_TERMINAL_BUSY)
-        flags |= ENABLE_PROCESSED_INPUT; /* Ctrl-C is a signal */
+        flags |= ENABLE_PROCESSED_INPUT; /* Ctrl-C sends a signal */
     return SetConsoleMode(input, flags | ENABLE_VIRTUAL_TERMINAL_INPUT) ||
            SetConsoleMode(input, flags);
 }
@@ -94,12 +95,12 @@ bool tn_terminal_set_mode(enum tn_terminal_mode mode)
 
 void tn_terminal_suspend(void)
 {
-    /* Windows has no such thing. */
+    /* Windows cannot stop a process like that. */
 }
 
 void tn_terminal_quit(void)
 {
-    /* Nor this. */
+    /* Windows has no such key. */
 }
 
 struct tn_terminal_size tn_terminal_size(void)
@@ -118,7 +119,7 @@ void tn_terminal_note_interrupt(void)
 
 /* ---- keys ---- */
 
-/* Keys without a character, in consoles that give no sequences: the last byte of ESC [ ..., or the
+/* Keys without a character, for consoles without sequences: the last byte of ESC [ ..., or the
  * number of ESC [ number ~. */
 static const struct {
     WORD key;
@@ -130,13 +131,13 @@ static const struct {
     {VK_PRIOR, '~', 5}, {VK_NEXT, '~', 6},
 };
 
-/* What was read from the console and not handed out yet: UTF-8. */
+/* Bytes read from the console and not returned yet: UTF-8. */
 static struct {
     char bytes[16384];
     size_t n;
     size_t next;
 } typed;
-static wchar_t held; /* first half of a character whose second half has not come */
+static wchar_t held; /* first half of a character whose second half has not arrived */
 
 static void put_bytes(const char *bytes, size_t n)
 {
@@ -161,7 +162,7 @@ static void put_unit(wchar_t unit)
     put_bytes(bytes, n > 0 ? (size_t)n : 0);
 }
 
-/* The modifiers of xterm: 1 + shift + 2 alt + 4 ctrl. */
+/* The modifiers in xterm's encoding: 1 + shift + 2 alt + 4 ctrl. */
 static int modifiers(DWORD state)
 {
     return 1 + ((state & SHIFT_PRESSED) != 0) +
@@ -188,7 +189,7 @@ static void put_named_key(WORD key, DWORD state)
     }
 }
 
-/* Is another key pressed already, or right now? */
+/* Whether another key event is queued, or arrives immediately. */
 static bool more_keys_follow(const INPUT_RECORD *records, DWORD n)
 {
     INPUT_RECORD next[16];
@@ -205,20 +206,20 @@ static bool more_keys_follow(const INPUT_RECORD *records, DWORD n)
     return false;
 }
 
-static void put_key(const KEY_EVENT_RECORD *key, const INPUT_RECORD *behind, DWORD n_behind)
+static void put_key(const KEY_EVENT_RECORD *key, const INPUT_RECORD *following, DWORD n_following)
 {
     const wchar_t unit = key->uChar.UnicodeChar;
     const DWORD state = key->dwControlKeyState;
     const bool has_ctrl = (state & (LEFT_CTRL_PRESSED | RIGHT_CTRL_PRESSED)) != 0;
-    const bool has_alt = (state & LEFT_ALT_PRESSED) != 0 && !has_ctrl; /* else AltGr */
-    if (!key->bKeyDown) { /* Alt and numbers: the character comes when Alt is let go */
+    const bool has_alt = (state & LEFT_ALT_PRESSED) != 0 && !has_ctrl; /* otherwise AltGr */
+    if (!key->bKeyDown) { /* Alt and digits: the character comes when Alt is released */
         if (key->wVirtualKeyCode == VK_MENU && unit)
             put_unit(unit);
         return;
     }
     for (int i = 0; i < TN_MAX(key->wRepeatCount, 1); i++) {
         if (key->wVirtualKeyCode == VK_RETURN) {
-            bool is_pasted = more_keys_follow(behind, n_behind);
+            bool is_pasted = more_keys_follow(following, n_following);
             put_bytes("\x1b\r" + !(is_pasted || modifiers(state) > 1),
                       1 + (is_pasted || modifiers(state) > 1));
         } else if (key->wVirtualKeyCode == VK_BACK) {
@@ -232,7 +233,7 @@ static void put_key(const KEY_EVENT_RECORD *key, const INPUT_RECORD *behind, DWO
     }
 }
 
-/* Takes the events that are there; true when the window was resized. */
+/* Reads the queued events; true if the window was resized. */
 static bool take_events(void)
 {
     INPUT_RECORD records[512];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: threads, sleeping on a word, time, what the process uses.
+ * Windows: threads, sleeping on a word, time, resource usage, efficiency mode.  Functions that only
+ * newer versions have are looked up when the program runs.
  */
 #include "plat/win32.h"
 
@@ -37,7 +38,7 @@ struct tn_thread *tn_thread_start(void (*run)(void *arg), void *arg)
         return NULL;
     thread->run = run;
     thread->arg = arg;
-    /* _beginthreadex, not CreateThread: the C library keeps data per thread. */
+    /* _beginthreadex instead of CreateThread, because the C library keeps data per thread. */
     uintptr_t handle = _beginthreadex(NULL, STACK_BYTES, run_thread, thread,
                                       STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
     if (handle == 0) {
@@ -80,7 +81,7 @@ void tn_thread_yield(void)
 }
 
 /* CPUs are numbered through the processor groups, 64 to a full group, as hwloc does.  A thread that
- * never asked may run in several groups (Windows 11); one that was bound stays in a group. */
+ * was never bound may run in several groups (Windows 11); a bound one stays in its group. */
 bool tn_thread_get_affinity(struct tn_affinity *out)
 {
     GROUP_AFFINITY affinity;
@@ -107,14 +108,14 @@ uint32_t tn_cpu_count(void)
 {
     DWORD_PTR process_mask, system_mask;
     DWORD n_all = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
-    /* The mask of a process speaks of one group; it is 0 when threads are in several. */
+    /* A process mask covers one group; it is 0 if threads are in several. */
     if (n_all > 64 || !GetProcessAffinityMask(GetCurrentProcess(), &process_mask, &system_mask) ||
         process_mask == 0)
         return TN_MAX((uint32_t)n_all, 1u);
     return (uint32_t)__builtin_popcountll(process_mask);
 }
 
-/* Windows 10 1709 and later; older headers lack the words. */
+/* Needs Windows 10 1709; older headers lack the definitions. */
 struct throttling_state {
     ULONG version;
     ULONG control_mask;
@@ -172,10 +173,11 @@ void tn_usage_now(struct tn_usage *out)
     out->peak_rss_bytes = counters.PeakWorkingSetSize;
     out->rss_bytes = counters.WorkingSetSize;
     out->anonymous_bytes = counters.PrivateUsage;
-    out->minor_faults = counters.PageFaultCount; /* of both kinds: Windows does not tell them */
+    out->minor_faults = counters.PageFaultCount; /* of both kinds: Windows does not distinguish
+                                                  * them */
 }
 
-/* In units of 100 ns. */
+/* Converts from units of 100 ns. */
 static uint64_t time_ns(const FILETIME *t)
 {
     return (((uint64_t)t->dwHighDateTime << 32) | t->dwLowDateTime) * 100u;
@@ -188,7 +190,8 @@ bool tn_cpu_time_now(struct tn_cpu_time *out)
     if (!GetSystemTimes(&idle, &kernel, &user) ||
         !GetProcessTimes(GetCurrentProcess(), &created, &ended, &own_kernel, &own_user))
         return false;
-    out->total_ns = time_ns(&kernel) + time_ns(&user); /* the kernel's time holds the idle time */
+    out->total_ns = time_ns(&kernel) + time_ns(&user); /* the kernel's time includes the idle
+                                                        * time */
     out->busy_ns = out->total_ns - time_ns(&idle);
     out->own_ns = time_ns(&own_kernel) + time_ns(&own_user);
     return true;
