@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Opening a .tern file and looking things up in it.
+ * Opens a .tern file and finds tensors and texts in it; recognises other files that users pass by
+ * mistake.  The checks are in model_file_check*.c.
  */
 #define XXH_INLINE_ALL
 #include "file/model_file.h"
@@ -30,21 +31,21 @@ static const char *short_name(const char *path)
     return path;
 }
 
-/* ---- what people give by mistake ---- */
+/* ---- files passed by mistake ---- */
 
 static bool begins_with(const unsigned char *bytes, size_t n_bytes, const void *prefix, size_t n)
 {
     return n_bytes >= n && memcmp(bytes, prefix, n) == 0;
 }
 
-/* u64 length of a JSON object, which follows. */
+/* A u64 with the length of a JSON object, followed by the object. */
 static bool is_safetensors(const unsigned char *bytes, size_t n_bytes)
 {
     return n_bytes > 9 && bytes[8] == '{' && tn_load_u64(bytes) >= 2 &&
            tn_load_u64(bytes) <= n_bytes - 8;
 }
 
-/* A JSON object or array, behind blanks: config.json, tokenizer.json, or the answer of a server. */
+/* A JSON object or array after blanks: config.json, tokenizer.json, or a server's response. */
 static bool is_json(const unsigned char *bytes, size_t n_bytes)
 {
     size_t i = 0;
@@ -58,7 +59,7 @@ static bool is_json(const unsigned char *bytes, size_t n_bytes)
     return true;
 }
 
-/* `bytes` does not begin with the magic: says what it is instead, if that is known. */
+/* Fails because `bytes` does not begin with the magic; names the kind of file if it is known. */
 static tern_status fail_not_tern(const unsigned char *bytes, size_t n_bytes, const char *name,
                                  struct tern_error *err)
 {
@@ -174,7 +175,7 @@ const char *tn_model_file_text(const struct tn_model_file *file, struct tern_fil
 
 /* ---- data ---- */
 
-/* The tensor whose data or scales hold the byte at this offset. */
+/* The tensor whose data or scales contain the byte at this offset. */
 static const struct tern_file_tensor *tensor_at(const struct tn_model_file *file, uint64_t offset)
 {
     const struct tern_file_tensor *found = file->tensors;

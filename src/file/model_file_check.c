@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Checks of a .tern file: header, sections, head hash, configuration.  The
- * file may have been made by an enemy, with a correct hash.
+ * Checks of a .tern file: header, sections, head hash, configuration.  The file may be malicious,
+ * with a correct hash.
  */
 #define XXH_INLINE_ALL
 #include "file/model_file_check.h"
@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 
-/* ---- small words ---- */
+/* ---- helpers ---- */
 
 tern_status tn_mcheck_range(struct tn_mcheck *c, const char *field, uint64_t value, uint64_t min,
                             uint64_t max)
@@ -82,13 +82,14 @@ static tern_status check_size(struct tn_mcheck *c, const struct tern_file_header
     return TERN_OK;
 }
 
-/* A section must begin at the first multiple of `align` behind *end, with zeros between, and fit
- * into the file; *end moves behind it. */
+/* Checks that a section begins at the first multiple of `align` at or after *end, with zeros
+ * between, and fits into the file; advances *end past it. */
 static tern_status check_section(struct tn_mcheck *c, const char *field,
                                  const struct tern_file_section *section, uint32_t align,
                                  uint64_t *end)
 {
-    uint64_t expected = (*end + align - 1) & ~(uint64_t)(align - 1); /* *end is inside the file */
+    uint64_t expected = (*end + align - 1) & ~(uint64_t)(align - 1); /* no overflow: end is inside
+                                                                      * the file */
     if (section->offset != expected)
         return tn_fail(c->err, TERN_INPUT, "%s: %s.offset is %" PRIu64 ", must be %" PRIu64,
                        c->name, field, section->offset, expected);
@@ -144,7 +145,7 @@ static tern_status check_sections(struct tn_mcheck *c, const struct tern_file_he
     return status;
 }
 
-/* The file up to the end of the tensor table, with the header that was checked. */
+/* Copies the file up to the end of the tensor table, with the checked header. */
 static tern_status copy_head(struct tn_mcheck *c, const struct tern_file_header *h)
 {
     const uint64_t n = h->tensors.offset + h->tensors.bytes; /* inside the file */
@@ -206,8 +207,8 @@ tern_status tn_mcheck_head_hash(struct tn_mcheck *c)
 
 /* ---- configuration ---- */
 
-/* Single-line texts are shown to people: no control characters. Others may have line breaks and
- * tabs; none has a NUL. */
+/* Single-line texts are displayed: no control characters.  Others may have line breaks and tabs;
+ * none has a NUL. */
 static tern_status check_text(struct tn_mcheck *c, const char *field, struct tern_file_ref ref,
                               bool single_line)
 {
@@ -274,7 +275,7 @@ static tern_status check_texts(struct tn_mcheck *c)
     return status ? status : check_sources(c);
 }
 
-/* Ids below vocab, and zeros behind them. */
+/* Ids below vocab, followed by zeros. */
 static tern_status check_fingerprint(struct tn_mcheck *c, const struct tern_file_config *m)
 {
     const uint32_t most = TN_MIN(m->context, TERN_MAX_FINGERPRINT_IDS), n = m->n_fingerprint_ids;
@@ -300,7 +301,7 @@ static tern_status check_stop_ids(struct tn_mcheck *c, const struct tern_file_co
     return status;
 }
 
-/* Everything in the enums and flags that the forward pass has no code for. */
+/* Rejects enum values and flags that the forward pass does not implement. */
 static tern_status check_kinds(struct tn_mcheck *c, const struct tern_file_config *m)
 {
     const uint32_t no_head = TERN_MODEL_TIED_HEAD | TERN_MODEL_NO_HEAD;
@@ -334,7 +335,7 @@ static tern_status check_list(struct tn_mcheck *c, const struct dim *list, size_
     return status;
 }
 
-/* Sizes that a layer may have to itself. */
+/* Checks sizes that may differ between layers. */
 static tern_status check_layer_dims(struct tn_mcheck *c, const struct tn_layer_dims *d)
 {
     const struct dim list[] = {
@@ -372,7 +373,7 @@ static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config
     return status ? status : check_layer_dims(c, &dims);
 }
 
-/* Finite and above 0; NaN is not. */
+/* Finite and above 0; rejects NaN. */
 static tern_status check_positive(struct tn_mcheck *c, const char *field, float value)
 {
     if (value > 0 && value < INFINITY)
@@ -381,7 +382,7 @@ static tern_status check_positive(struct tn_mcheck *c, const char *field, float 
                    (double)value);
 }
 
-/* 0, or so that what is divided by it stays finite; NaN is neither. */
+/* 0, or large enough that quotients by it stay finite; rejects NaN. */
 static tern_status check_cap(struct tn_mcheck *c, const char *field, float value)
 {
     if (value == 0 || (value >= TERN_MIN_CAP && value <= TERN_MAX_CAP))
@@ -425,14 +426,15 @@ static tern_status check_rotation(struct tn_mcheck *c, const struct tern_file_la
         status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_theta is %g, allowed are 1 to %g",
                          c->name, l->rope_theta, TERN_MAX_ROPE_THETA);
     if (!status && l->rope_scale != 0 &&
-        !(l->rope_scale >= TERN_MIN_ROPE_SCALE && l->rope_scale <= TERN_MAX_ROPE_SCALE)) /* NaN */
+        !(l->rope_scale >= TERN_MIN_ROPE_SCALE && l->rope_scale <= TERN_MAX_ROPE_SCALE)) /* rejects
+                                                                                          * NaN */
         status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_scale is %g, allowed are 0 and %g to "
                          "%g", c->name, (double)l->rope_scale, (double)TERN_MIN_ROPE_SCALE,
                          (double)TERN_MAX_ROPE_SCALE);
     return status;
 }
 
-/* What only attention has, and that the other mixer's fields are 0. */
+/* Checks the fields of attention, and that those of the other mixer are 0. */
 static tern_status check_attention(struct tn_mcheck *c, const struct tern_file_layer *l,
                                    const struct tn_layer_dims *dims)
 {
@@ -521,7 +523,7 @@ static bool has_experts(const struct tn_model_spec *spec)
     return i < spec->config->n_layer;
 }
 
-/* Sizes of experts, 0 without them. */
+/* Checks sizes of experts; all 0 without them. */
 static tern_status check_experts(struct tn_mcheck *c, const struct tern_file_config *m)
 {
     const uint32_t least = has_experts(&c->file->spec) ? 1 : 0, most = least ? UINT32_MAX : 0;
@@ -536,7 +538,7 @@ static tern_status check_experts(struct tn_mcheck *c, const struct tern_file_con
         status = tn_mcheck_range(c, "shared_ffn", m->shared_ffn, 0, TN_MIN(most, TERN_MAX_DIM));
     if (!status && m->expert_flags & ~(least ? TERN_EXPERTS_RENORMALISED : 0u))
         status = tn_mcheck_unknown(c, "expert_flags", m->expert_flags);
-    if (!status && !(m->expert_limit >= 0 && m->expert_limit < INFINITY)) /* NaN too */
+    if (!status && !(m->expert_limit >= 0 && m->expert_limit < INFINITY)) /* rejects NaN */
         status = tn_fail(c->err, TERN_INPUT,
                          "%s: expert_limit is %g, must be finite and not negative", c->name,
                          (double)m->expert_limit);

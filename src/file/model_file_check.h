@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The checks of tn_model_file_check, between model_file.c, model_file_check.c and
- * model_file_check_tensors.c.
+ * The steps of tn_model_file_check, shared by model_file.c, model_file_check.c,
+ * model_file_check_tensors.c and model_file_check_rotations.c.
  */
 #ifndef TN_MODEL_FILE_CHECK_H
 #define TN_MODEL_FILE_CHECK_H
@@ -9,32 +9,32 @@
 #include "file/model_file.h"
 
 struct tn_mcheck {
-    struct tn_model_file *file; /* header, config and so on are set as soon as they may be read */
+    struct tn_model_file *file; /* header, configuration and so on are set once they may be read */
     const unsigned char *bytes;
     size_t n_bytes;
     const char *name; /* of the file, short enough for a message */
     struct tern_error *err;
 };
 
-/* In this order; each trusts what the ones before it have checked.  The first copies what the
- * others check, to file->head on the heap. */
+/* Call in this order; each relies on the checks of the previous ones.  The first copies the data
+ * that the others check to file->head on the heap. */
 tern_status tn_mcheck_header(struct tn_mcheck *c);
 tern_status tn_mcheck_head_hash(struct tn_mcheck *c);
 tern_status tn_mcheck_config(struct tn_mcheck *c);
 tern_status tn_mcheck_rotations(struct tn_mcheck *c);
 tern_status tn_mcheck_tensors(struct tn_mcheck *c);
 
-/* A part of the last: the flags of a tensor. */
+/* Called by the last one: the rotation flag of a tensor. */
 tern_status tn_mcheck_rotated(struct tn_mcheck *c, const struct tern_file_tensor *t,
                               const char *name);
 
-/* TERN_OK when min <= value <= max, else TERN_INPUT with all three. */
+/* TERN_OK if min <= value <= max, else TERN_INPUT with all three. */
 tern_status tn_mcheck_range(struct tn_mcheck *c, const char *field, uint64_t value, uint64_t min,
                             uint64_t max);
-/* TERN_OK when value == expected. */
+/* TERN_OK if value == expected. */
 tern_status tn_mcheck_equal(struct tn_mcheck *c, const char *field, uint64_t value,
                             uint64_t expected);
-/* TERN_OK when a ref to the metadata fits, begins at a multiple of `align` and has records of
+/* TERN_OK if a reference into the metadata fits, begins at a multiple of `align` and has records of
  * n_record bytes. */
 tern_status tn_mcheck_records(struct tn_mcheck *c, const char *field, struct tern_file_ref ref,
                               uint32_t align, size_t n_record);

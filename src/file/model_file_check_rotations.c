@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Checks of a .tern file: rotations of inputs, and the matrices that take them.
+ * Checks of a .tern file: rotations of inputs, and the matrices whose inputs they rotate.  Called
+ * by model_file_check_tensors.c and tn_model_file_check.
  */
 #include <inttypes.h>
 
@@ -8,7 +9,7 @@
 #include "base/error.h"
 #include "file/model_file_check.h"
 
-/* Zero bits after the last column, so that a file says a thing in one way. */
+/* Bits after the last column must be zero, so that equal rotations have equal bytes. */
 static tern_status check_signs(struct tn_mcheck *c, const struct tern_file_rotation *r)
 {
     const uint32_t n_bytes = tn_div_ceil_u32(r->cols, 8);

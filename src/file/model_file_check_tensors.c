@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Checks of a .tern file: the tensor table against the configuration and
- * against what the forward pass can run.
+ * Checks of a .tern file: the tensor table against the configuration and against the products that
+ * the forward pass implements.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -68,7 +68,7 @@ static const char *why_not(const struct tn_slot *slot, const struct tern_file_co
     }
 }
 
-/* Role, layer, layout, shape. */
+/* Checks role, layer, layout and shape. */
 static tern_status check_kind(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
@@ -106,8 +106,8 @@ static bool is_scale_kind(const struct tern_file_tensor *t, uint32_t inputs)
            tn_is_col_group(t->scale_kind) == (inputs == TERN_INPUTS_FLOAT);
 }
 
-/* A scale for each group is at home where inputs are not rounded, one for all where they are; q8
- * has one per row, other layouts none. */
+/* One scale per group belongs to inputs that are not rounded, one for the whole matrix to rounded
+ * ones; q8 has one per row, other layouts none. */
 static tern_status check_scale_kind(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
@@ -133,7 +133,7 @@ static tern_status check_scale_kind(struct tensor_check *k)
     return TERN_OK;
 }
 
-/* The shift of a row in planes leaves bits of its values, and no bit is unknown. */
+/* The shift of a row in planes must leave some bits of its values; unknown bits are errors. */
 static tern_status check_row_shifts(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
@@ -157,7 +157,7 @@ static tern_status check_row_scales(struct tensor_check *k)
     const float *scales = tn_model_file_scales(k->c->file, k->t);
     uint64_t n = (uint64_t)k->t->rows * tn_layout_scales(k->t->layout);
     for (uint64_t r = 0; scales && r < n; r++)
-        if (!(scales[r] >= 0 && scales[r] < INFINITY)) /* NaN too */
+        if (!(scales[r] >= 0 && scales[r] < INFINITY)) /* rejects NaN, too */
             return tn_fail(k->c->err, TERN_INPUT,
                            "%s: tensor \"%s\": scale of row %" PRIu64
                            " is %g, must be finite and not negative",
@@ -165,7 +165,7 @@ static tern_status check_row_scales(struct tensor_check *k)
     return check_row_shifts(k);
 }
 
-/* Of each matrix of a stack. */
+/* For each matrix of a stack. */
 static tern_status check_scales(const struct tensor_check *k)
 {
     tern_status status = TERN_OK;
@@ -178,12 +178,12 @@ static tern_status check_scales(const struct tensor_check *k)
     return status;
 }
 
-/* A small factor would turn faster than the tables of angles allow. */
+/* With a small factor, angles would exceed the range of the sine and cosine tables. */
 static tern_status check_factors(struct tensor_check *k)
 {
     const float *factors = tn_model_file_data(k->c->file, k->t);
     for (uint32_t i = 0; i < k->t->cols && k->t->role == TERN_ROLE_ROPE_FACTORS; i++)
-        if (!(factors[i] >= TERN_MIN_ROPE_FACTOR && factors[i] < INFINITY)) /* NaN too */
+        if (!(factors[i] >= TERN_MIN_ROPE_FACTOR && factors[i] < INFINITY)) /* rejects NaN, too */
             return tn_fail(k->c->err, TERN_INPUT,
                            "%s: tensor \"%s\": factor %u is %g, must be finite and at least %g",
                            k->c->name, k->name, i, (double)factors[i],
@@ -191,7 +191,7 @@ static tern_status check_factors(struct tensor_check *k)
     return TERN_OK;
 }
 
-/* Data and scales lie exactly where they must, behind *end, which moves on. */
+/* Checks that data and scales begin at the first valid offset after *end; advances *end. */
 static tern_status check_places(struct tensor_check *k, uint64_t *end)
 {
     const struct tern_file_tensor *t = k->t;
@@ -244,7 +244,7 @@ static tern_status check_order(struct tensor_check *k, uint32_t i)
 
 /* ---- the table ---- */
 
-/* Tensors of the slot where all layers (or the model) have it. */
+/* The number of tensors of a slot if all layers (or the model) have it. */
 static uint32_t count_places(const struct tn_model_spec *spec, const struct tn_slot *slot)
 {
     if (slot->scope == TN_SCOPE_MODEL)
@@ -258,7 +258,7 @@ static uint32_t count_places(const struct tn_model_spec *spec, const struct tn_s
 static tern_status check_presence(struct tn_mcheck *c)
 {
     const struct tern_file_config *m = c->file->spec.config;
-    uint32_t counts[TN_ROLE_END] = {0}; /* each tensor is in a place of its own: check_order */
+    uint32_t counts[TN_ROLE_END] = {0}; /* no tensor is counted twice: check_order */
     for (uint32_t i = 0; i < c->file->n_tensors; i++)
         counts[c->file->tensors[i].role]++;
     for (uint32_t i = 0; i < tn_n_slots; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What reader and writer of a .tern file agree on: names, order and places of
- * tensors.  Sizes of layouts are in arch/layout_spec.c.
+ * Rules that reader and writer of a .tern file share: names, order and offsets of tensors.  Sizes
+ * of layouts are in arch/layout_spec.c.
  */
 #include <stdio.h>
 

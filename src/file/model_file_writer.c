@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing a .tern file.
- *
- * Data goes through a buffer of one hash chunk: a full buffer is hashed and
- * written at once, in a large file to a place from which the system can make
- * huge pages of it.  The head is kept in memory (it does not grow with the
- * weights) and written last, so that a part file without a head is never taken
- * for a model.
+ * Writes a .tern file (model_file_writer.h has the order of calls).  Data goes through a buffer of
+ * one hash chunk: a full buffer is hashed and written at once, in a large file to an offset at
+ * which the system can use huge pages.  The head is kept in memory (its size does not depend on the
+ * weights) and written last, so that a part file without a head is never mistaken for a model.
  */
 #define XXH_INLINE_ALL
 #include "file/model_file_writer.h"
@@ -27,7 +24,7 @@ struct tn_mwriter {
     char *part_path;
     struct tn_file *file;
 
-    struct tern_file_tensor *tensors; /* offsets count from the start of the data until begin */
+    struct tern_file_tensor *tensors; /* before begin, offsets count from the start of the data */
     uint32_t n_tensors;
     uint32_t capacity;
     uint64_t data_bytes; /* end of the last declared tensor */
@@ -35,9 +32,9 @@ struct tn_mwriter {
     unsigned char *head; /* [header.data.offset], NULL before begin */
     struct tern_file_header header;
 
-    unsigned char *chunk; /* [TERN_FILE_CHUNK] data that is not written yet */
-    uint64_t position;    /* bytes of data so far, those in the chunk included */
-    uint32_t i_current;   /* tensor that is being written */
+    unsigned char *chunk; /* [TERN_FILE_CHUNK] data not written yet */
+    uint64_t position;    /* bytes of data so far, including those in the chunk */
+    uint32_t i_current;   /* the current tensor */
     bool is_sealed;
 };
 
@@ -171,7 +168,7 @@ tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file
 
 /* ---- begin: the head ---- */
 
-/* Places of the sections for these sizes; false when something is too large. */
+/* Computes the offsets of the sections for these sizes; false if one is too large. */
 static bool place_sections(struct tern_file_header *h, uint64_t metadata_bytes,
                            uint64_t tensors_bytes, uint64_t tokenizer_bytes, uint64_t data_bytes)
 {
@@ -216,7 +213,7 @@ static uint64_t metadata_bytes(const struct tn_mwriter_meta *meta)
     return n;
 }
 
-/* Appends bytes to the metadata, whose size the limit keeps below 4 GiB. */
+/* Appends bytes to the metadata, which a limit keeps below 4 GiB. */
 static struct tern_file_ref put(unsigned char *metadata, uint32_t *end, const void *bytes, size_t n)
 {
     struct tern_file_ref ref = {.offset = *end, .bytes = (uint32_t)n};
@@ -241,7 +238,7 @@ static struct tern_file_source *head_sources(const struct tn_mwriter *w)
     return (void *)(w->head + w->header.metadata.offset + head_config(w)->sources.offset);
 }
 
-/* Records, then the signs that they refer to. */
+/* Writes the records, then the signs that they refer to. */
 static struct tern_file_ref put_rotations(unsigned char *metadata, uint32_t *end,
                                           const struct tn_mwriter_meta *meta)
 {
@@ -254,7 +251,7 @@ static struct tern_file_ref put_rotations(unsigned char *metadata, uint32_t *end
     return ref;
 }
 
-/* Configuration, records by their alignment, then the texts. */
+/* Writes the configuration, records by alignment, then the texts. */
 static void fill_metadata(struct tn_mwriter *w, const struct tn_mwriter_meta *meta)
 {
     unsigned char *metadata = w->head + w->header.metadata.offset;
@@ -267,7 +264,7 @@ static void fill_metadata(struct tn_mwriter *w, const struct tn_mwriter_meta *me
     end += config->sources.bytes;
     config->stop_ids =
         put(metadata, &end, meta->stop_ids, meta->n_stop_ids * sizeof *meta->stop_ids);
-    if (meta->n_rotations > 0) /* else zeros, as in files that are older than rotations */
+    if (meta->n_rotations > 0) /* else zeros, as in files older than rotations */
         config->rotations = put_rotations(metadata, &end, meta);
     config->family = put_text(metadata, &end, meta->family);
     config->name = put_text(metadata, &end, meta->name);
@@ -341,7 +338,7 @@ static tern_status write_at(struct tn_mwriter *w, uint64_t offset, const void *b
     return n_free < n ? fail_space(w, n_free, err) : status;
 }
 
-/* The chunk, which ends at `position`, is hashed and written. */
+/* Hashes and writes the chunk, which ends at `position`. */
 static tern_status flush_chunk(struct tn_mwriter *w, struct tern_error *err)
 {
     if (w->position == 0)
@@ -354,7 +351,7 @@ static tern_status flush_chunk(struct tn_mwriter *w, struct tern_error *err)
     return write_at(w, w->header.data.offset + begin, w->chunk, n, err);
 }
 
-/* Bytes behind what is there; NULL bytes are zeros. */
+/* Appends bytes to the data; NULL bytes are zeros. */
 static tern_status emit(struct tn_mwriter *w, const unsigned char *bytes, uint64_t n,
                         struct tern_error *err)
 {
@@ -454,7 +451,7 @@ void tn_mwriter_set_source(struct tn_mwriter *writer, uint32_t i_source, uint64_
     head_sources(writer)[i_source].hash = hash;
 }
 
-/* Puts the header with the hash of the whole head in front of it. */
+/* Computes the hash of the whole head and puts the header in front of it. */
 static void hash_head(struct tn_mwriter *w)
 {
     w->header.head_hash = 0;
@@ -482,7 +479,7 @@ tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err)
     return status;
 }
 
-/* Header and configuration, which follow each other, as they are now. */
+/* Writes the header and the configuration, which are adjacent. */
 static tern_status write_config(struct tn_mwriter *w, struct tern_error *err)
 {
     hash_head(w);

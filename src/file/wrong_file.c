@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Signs by which unwanted files are known.
+ * Recognises files of other kinds by their first bytes: saved web pages, error pages, archives,
+ * Git-LFS pointers.
  */
 #include "file/wrong_file.h"
 
@@ -12,7 +13,7 @@
 #define PAGE ": a download saved a web page in place of the file; fetch the file itself"
 #define ARCHIVE "; unpack it first"
 
-/* Text is compared without case, behind blanks and a byte order mark. */
+/* Text is compared case-insensitively, after blanks and a byte order mark. */
 static const struct {
     const char *start;
     size_t n;
