@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The slots of a model, and the questions that are asked about them.
+ * The table of slots (slots.h) and its rules: which models and layers have a slot, its shape, its
+ * names and the layouts it takes.  The file checker, the converter and the engine call it.
  */
 #include "arch/arch.h"
 
@@ -18,7 +19,7 @@ const struct tn_slot tn_slots[] = {
 
 const uint32_t tn_n_slots = TN_COUNT_OF(tn_slots);
 
-/* Every role has its slot, in the order of the numbers. */
+/* Every role has a slot, and slots are in the order of role numbers. */
 enum {
 #define SLOT(role, scope, kind, rows, cols, need, hf, gguf) PLACE_##role,
 #include "arch/slots.h"
@@ -45,7 +46,7 @@ uint32_t tn_slot_n_stacked(const struct tn_slot *slot, const struct tern_file_co
     return slot->kind == TN_SLOT_STACK ? config->n_experts : 0;
 }
 
-/* Has a model of this order the norm that the role, or its bias, is of? */
+/* Whether a model of this order has the norm that the role (a norm or its bias) belongs to. */
 static bool has_norm(uint32_t role, uint32_t order)
 {
     switch (role) {
@@ -94,7 +95,8 @@ bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_conf
     }
 }
 
-/* What a layer must be to have the slots of a scope: bit k for number k; 0: anything. */
+/* The mixers and feed-forwards whose layers have the slots of a scope: bit k for number k; 0:
+ * any. */
 static const struct {
     uint32_t mixers, ffns;
 } scopes[] = {
@@ -266,7 +268,7 @@ uint32_t tn_slot_ternary_layout(const struct tn_slot *slot, uint32_t inputs, uin
                                                      : TERN_LAYOUT_T2;
 }
 
-/* ---- what most models have ---- */
+/* ---- defaults ---- */
 
 struct tern_file_layer tn_layer_default(uint32_t head_dim, uint32_t activation, double rope_theta)
 {
@@ -276,7 +278,7 @@ struct tern_file_layer tn_layer_default(uint32_t head_dim, uint32_t activation, 
         .activation = activation,
         .rope = TERN_ROPE_HALF,
         .rope_dims = head_dim,
-        /* Square root and division are IEEE, so that every machine agrees. */
+        /* Square root and division are IEEE, so every machine computes the same scale. */
         .score_scale = 1.0f / __builtin_sqrtf((float)head_dim),
         .rope_theta = rope_theta,
     };

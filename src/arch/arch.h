@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a model is made of, as data: the slots of its tensors (slots.h) and what
- * the configuration says about them.  Pure: no memory, no failure.  The file
- * checker, the converter and the engine ask here instead of knowing.
+ * The components of a model, as data: the slots of its tensors (slots.h) and the parts of the
+ * configuration that decide about them.  Pure: no memory, no failure.  The file checker, the
+ * converter and the engine ask here, so that none of them has rules for a single family.
  */
 #ifndef TN_ARCH_H
 #define TN_ARCH_H
@@ -14,7 +14,7 @@
 #include "arch/layout_spec.h"
 #include "tern/model_format.h"
 
-/* A model without its weights.  What is pointed to belongs to somebody else. */
+/* A model without its weights.  Does not own what the pointers refer to. */
 struct tn_model_spec {
     const struct tern_file_config *config;
     const struct tern_file_layer *layers; /* [config->n_layer] */
@@ -24,13 +24,13 @@ struct tn_model_spec {
     uint32_t n_rotations;
 };
 
-/* The rotation of inputs of so many columns; NULL: there is none. */
+/* The rotation of inputs of n_cols columns; NULL: none. */
 const struct tern_file_rotation *tn_rotation_find(const struct tn_model_spec *spec, uint32_t cols);
 
-/* Which layers have a slot; arch.c says which mixer or feed-forward that is. */
+/* Which layers have a slot; arch.c maps scopes to mixers and feed-forwards. */
 enum tn_slot_scope {
-    TN_SCOPE_MODEL, /* none: it is the model's */
-    TN_SCOPE_LAYER, /* all */
+    TN_SCOPE_MODEL, /* not in a layer: one for the model */
+    TN_SCOPE_LAYER, /* all layers */
     TN_SCOPE_ATTN,
     TN_SCOPE_DELTA,
     TN_SCOPE_GATED,
@@ -43,8 +43,8 @@ enum tn_slot_kind {
     TN_SLOT_MATRIX,
     TN_SLOT_ROW_LIST, /* a matrix whose rows may be skipped */
     TN_SLOT_COL_LIST, /* a matrix whose columns may be skipped */
-    TN_SLOT_STACK,    /* a matrix for each expert, in one tensor */
-    TN_SLOT_FLOATS,   /* a matrix in floats */
+    TN_SLOT_STACK,    /* one matrix per expert, in one tensor */
+    TN_SLOT_FLOATS,   /* a matrix of floats */
     TN_SLOT_NORM,
     TN_SLOT_BIAS,
     TN_SLOT_FACTORS,
@@ -53,13 +53,13 @@ enum tn_slot_kind {
 enum tn_slot_need {
     TN_NEED_REQUIRED,
     TN_NEED_HEAD,      /* unless the head is tied or the model has none */
-    TN_NEED_WITH_HEAD, /* optional beside a head of its own */
-    TN_NEED_SHARED,    /* where the model has a shared expert */
-    TN_NEED_NORM,      /* where the order of the layers has it */
-    TN_NEED_NORM_BIAS, /* optional, where that is a LayerNorm */
-    TN_NEED_WIDTH,     /* where the embedding has a width of its own */
-    TN_NEED_OPTIONAL,  /* all layers of its scope or none */
-    TN_NEED_ANY,       /* each layer for itself */
+    TN_NEED_WITH_HEAD, /* optional if the model has a separate head */
+    TN_NEED_SHARED,    /* if the model has a shared expert */
+    TN_NEED_NORM,      /* if the order of norms in the layers includes it */
+    TN_NEED_NORM_BIAS, /* optional, if its norm is a LayerNorm */
+    TN_NEED_WIDTH,     /* if the width of the embedding differs from that of the model */
+    TN_NEED_OPTIONAL,  /* either all layers of its scope or none */
+    TN_NEED_ANY,       /* optional in each layer */
 };
 
 enum tn_dim {
@@ -89,11 +89,11 @@ struct tn_slot {
     enum tn_slot_kind kind;
     enum tn_dim rows, cols;
     enum tn_slot_need need;
-    const char *hf;   /* names in sources, see slots.h */
+    const char *hf;   /* names in sources; see slots.h */
     const char *gguf;
 };
 
-/* Sizes of one layer: its own, or the model's. */
+/* Sizes of one layer: those it states, else the model's. */
 struct tn_layer_dims {
     uint32_t n_head, n_kv_head, head_dim, ffn;
     uint32_t value_dim, channels, conv_taps; /* TERN_MIXER_GATED_DELTA, else 0 */
@@ -101,7 +101,7 @@ struct tn_layer_dims {
 struct tn_layer_dims tn_layer_dims(const struct tern_file_config *config,
                                    const struct tern_file_layer *layer);
 
-/* Roles are below this number; 0 is none. */
+/* Roles are 1 ... TN_ROLE_END - 1; 0 is none. */
 #define TN_ROLE_PLUS_ONE(name, number, text) +1
 enum { TN_ROLE_END = 1 TERN_ROLE_LIST(TN_ROLE_PLUS_ONE) };
 #undef TN_ROLE_PLUS_ONE
@@ -111,17 +111,17 @@ extern const struct tn_slot tn_slots[];
 extern const uint32_t tn_n_slots;
 
 
-/* NULL for a number that is no role. */
+/* NULL for a number without a role. */
 const struct tn_slot *tn_slot_of(uint32_t role);
 bool tn_slot_is_vector(const struct tn_slot *slot);
-/* Matrices that a tensor of the slot stacks; 0: it is a single matrix or vector. */
+/* Matrices stacked in a tensor of the slot; 0: it is a single matrix or vector. */
 uint32_t tn_slot_n_stacked(const struct tn_slot *slot, const struct tern_file_config *config);
-/* Whether a model of this configuration may hold, and must hold, the tensor. */
+/* Whether a model of this configuration may have, and must have, the tensor. */
 bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config);
 bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_config *config);
-/* Whether this layer may have the tensor; false for those of the model. */
+/* Whether this layer may have the tensor; false for tensors of the model. */
 bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *layer);
-/* Rows and columns; layer: a layer number, ignored for TN_SCOPE_MODEL. */
+/* Rows and columns of the tensor; layer: a layer number, ignored for TN_SCOPE_MODEL. */
 void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
                    const struct tn_model_spec *spec, uint32_t layer);
 
@@ -132,19 +132,20 @@ const char *tn_norm_name(uint32_t norm);
 const char *tn_order_name(uint32_t order);
 const char *tn_pooling_name(uint32_t pooling);
 
-/* A layout that a slot's tensor may have, as far as the file is concerned. */
+/* Whether a file may store a tensor of this slot in the layout. */
 bool tn_slot_takes_layout(const struct tn_slot *slot, uint32_t layout);
 /* The layout for a ternary matrix in this slot: rows of up and columns of down that squared ReLU
  * makes zero are skipped where inputs are int8. */
 uint32_t tn_slot_ternary_layout(const struct tn_slot *slot, uint32_t inputs, uint32_t activation);
 
-/* All that a configuration has beside sizes: attention, gated feed-forward, rope over whole heads,
- * score scale 1 / sqrt(head_dim), no window. */
+/* A layer with attention, a gated feed-forward, rope over whole heads, score scale 1 /
+ * sqrt(head_dim) and no window: the defaults of every field except sizes. */
 struct tern_file_layer tn_layer_default(uint32_t head_dim, uint32_t activation, double rope_theta);
-/* int8 inputs and all scales 1, pooling none, no BOS. */
+/* Fills in the defaults: int8 inputs, all scales 1, no pooling, no BOS. */
 void tn_config_default(struct tern_file_config *out);
 
-/* Matrices of layers but experts, the head, and embeddings that are not the head too. */
+/* True for matrices of layers except experts, for the head, and for embeddings that are not also
+ * the head. */
 bool tn_slot_may_be_rotated(const struct tn_slot *slot, const struct tern_file_config *config);
 
 #endif

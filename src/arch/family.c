@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lists of families and schemes.
+ * The lists of families and schemes, made from families/list.h, and the look-ups in them: by
+ * model_type, by architecture, by evidence, by names of keys and tensors.
  */
 #include "arch/family.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gated delta rule of Qwen3-Next and Qwen3.5, as their sources describe it: sizes of heads, and
- * which layers have it.
+ * The gated delta rule of Qwen3-Next and Qwen3.5 as their sources describe it: sizes of heads, and
+ * the layers that have it.  Called by the `spec` of these families.
  */
 #include "arch/family.h"
 #include "base/compiler.h"
@@ -26,7 +26,7 @@ static tern_status read_delta(struct delta *d, const struct tn_values *v)
     return status;
 }
 
-/* Folders say how many values a head has, GGUF files how many all have. */
+/* Folders state the number of values per head, GGUF files the total over all heads. */
 static tern_status read_value_dim(struct delta *d, const struct tn_values *v)
 {
     const uint32_t all = v->is_gguf ? d->n_head : 1;
@@ -76,7 +76,7 @@ static void set_delta(struct tern_file_layer *l, const struct delta *d, uint8_t 
     };
 }
 
-/* The source lists its layers, or every interval-th is attention. */
+/* The source lists its layers, or every interval-th layer is attention. */
 static tern_status is_linear(bool *out, const struct tn_values *v, uint32_t layer)
 {
     static const struct tn_value interval_value = {"full_attention_interval",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What several families have in common.
+ * Readers of settings that several families share: windows, experts, soft caps.  The `spec` of a
+ * family calls them; family.h has the contracts.
  */
 #include <math.h>
 
@@ -51,7 +52,7 @@ tern_status tn_spec_is_sliding(bool *out, const struct tn_values *v, uint32_t la
     return status;
 }
 
-/* 0 and null mean none. */
+/* 0 and null mean no cap. */
 static tern_status read_cap(float *out, const struct tn_values *v, const char *name)
 {
     const struct tn_value any = {name, name, 0, (double)TERN_MAX_CAP};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sizes that follow from the rows of layouts.h.
+ * Sizes of matrices, scales and stacks on disk, computed from the rows of layouts.h.  layout_spec.h
+ * has the contracts.
  */
 #include "arch/layout_spec.h"
 
@@ -9,7 +10,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 
-enum { /* bits of scale_kinds */
+enum { /* bits of struct tn_layout_spec.scale_kinds */
     NONE = 1u << TERN_SCALE_NONE,
     TENSOR = 1u << TERN_SCALE_TENSOR,
     ROW = 1u << TERN_SCALE_ROW,
@@ -61,7 +62,7 @@ bool tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *ou
     const struct tn_layout_spec *s = tn_layout_find(layout);
     uint64_t r, c, n_weights, band;
     *out = 0;
-    /* Padded numbers of weights are limited, too. */
+    /* The padded number of weights is limited, too. */
     if (!s || !tn_align_up_u64(rows, s->tile_rows, &r) ||
         !tn_align_up_u64(cols, s->tile_cols, &c) || !tn_mul_u64(r, c, &n_weights) ||
         (s->is_whole && c != cols) || !tn_mul_u64(c / s->tile_cols, s->tile_bytes, &band) ||
@@ -106,7 +107,7 @@ uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
     return tn_layout_planes(layout) ? floats + cols + rows : floats;
 }
 
-/* Of one matrix. */
+/* Scales of one matrix. */
 static uint64_t scale_bytes(const struct tern_file_tensor *t)
 {
     if (t->scale_kind == TERN_SCALE_ROW)

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every layout of a matrix on disk: LAYOUT(layout, shown, tile rows, columns, bytes, band, scale
- * kinds, row floats, planes, values, use, order).  What the bytes of a tile mean is in
- * tern/model_format.h; how a layout is multiplied, in model/formats/.
- *
- * The file checker, the writer, the converter and the memory plan take geometry from here.
+ * Every layout of a matrix on disk, the geometry for the file checker, the writer, the converter
+ * and the memory plan.  The meaning of a tile's bytes is in tern/model_format.h, the products of a
+ * layout are in model/formats/.  No include guard: this file is expanded several times.
+ */
+
+/* LAYOUT(layout, shown, tile rows, columns, bytes, band, scale kinds, row floats, planes, values,
+ * use, order)
  *
  *   shown         the name for users
- *   tile          rows and columns are padded to whole tiles of so many bytes
+ *   tile          rows and columns are padded to whole tiles of that many bytes
  *   band          PADDED, or WHOLE: columns are a multiple of the tile's, and the tiles of the same
  *                 rows are padded to 64 bytes together
  *   scale kinds   those that may accompany it: NONE, TENSOR, ROW, GROUP (both kinds)
- *   row floats    f32 for each row in scales of kind ROW
+ *   row floats    f32 per row in scales of kind ROW
  *   planes        of bits; scales then also hold a byte for each column and each row
  *   values        TERNARY: -1, 0, 1 and scales;  OTHER
- *   use           ANY: tables and projections;  ROW_LIST, COL_LIST: slots of that kind alone
- *   order         ROWS: blocks of TN_PACK_ROWS rows follow each other;  COLUMNS
- *
- * No include guard: it is expanded several times.
- */
+ *   use           ANY: tables and projections;  ROW_LIST, COL_LIST: only slots of that kind
+ *   order         ROWS: blocks of TN_PACK_ROWS rows follow each other;  COLUMNS */
 /* clang-format off */
 LAYOUT(F32,       "f32",   1,   1,    4, PADDED, NONE,           0, 0, OTHER,   ANY,      ROWS)
 LAYOUT(F16,       "f16",   1,   1,    2, PADDED, NONE,           0, 0, OTHER,   ANY,      ROWS)

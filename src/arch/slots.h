@@ -1,35 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every tensor that a model can have: SLOT(role, scope, kind, rows, cols, need, hf, gguf).
- *
- * The file checker, the converter, the binding of weights, `verify`, `bench`, `info` and the memory
- * plan walk this list; what a tensor is for, how large it is and what it is called in other files
- * stands nowhere else.
+ * Every tensor that a model can have, what it is for, its shape and its names in other files,
+ * stated only here.  The file checker, the converter, the binding of weights, `verify`, `bench`,
+ * `info` and the memory plan walk this list.  No include guard: this file is expanded several
+ * times.
+ */
+
+/* SLOT(role, scope, kind, rows, cols, need, hf, gguf)
  *
  *   role   TERN_ROLE_..., in the order of its numbers, which is that of the tensor table
  *   scope  MODEL: one in the file;  LAYER: one in each layer;  ATTN: in each layer that mixes by
  *          attention;  DELTA: by a gated delta rule;  GATED: in each layer with a gated
- *          feed-forward;  DENSE: with that or a plain one;  EXPERTS: with experts
+ *          feed-forward;  DENSE: with a gated or a plain one;  EXPERTS: with experts
  *   kind   TABLE: a row for each token, any table layout or ternary
  *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
  *          columns can be skipped
  *          STACK: projections of the same shape, one for each expert, in one tensor
- *          FLOATS: a matrix in floats
+ *          FLOATS: a matrix of floats
  *          NORM, BIAS, FACTORS: vectors in f32
  *   rows, cols   enum tn_dim; vectors have one row
  *   need   REQUIRED;  HEAD: unless the head is tied or the model has none;  WITH_HEAD: optional
- *          beside such a head;  SHARED: where the model has a shared expert;  NORM: where the order
- *          of the layers has it;  NORM_BIAS: optional beside a LayerNorm;  WIDTH: where the
- *          embedding has a width of its own;  OPTIONAL: in all layers of the scope or in none;
- *          ANY: in any
- *   hf     the name in Hugging Face files: "A|B" lists spellings, the usual one first; behind
- *          "model." or "model.layers.N." and before ".weight" (a bias: ".bias").  "/name" stands
- *          alone, nothing follows "name.", and "*" is the number of the expert; a STACK without "*"
- *          is one tensor [experts][rows][cols], as in GGUF files.  Families say where they differ.
- *   gguf   the name in GGUF files, behind "blk.N." for layers; "" where there is none
- *
- * No include guard: it is expanded several times.
- */
+ *          with such a head;  SHARED: if the model has a shared expert;  NORM: if the order of the
+ *          layers' norms includes it;  NORM_BIAS: optional with a LayerNorm;  WIDTH: if the width
+ *          of the embedding differs;  OPTIONAL: in all layers of the scope or in none;  ANY: in any
+ *   hf     the name in Hugging Face files, between "model." or "model.layers.N." and ".weight" (a
+ *          bias: ".bias").  "A|B" lists spellings, the usual one first.  "/name" has no prefix,
+ *          "name." has no suffix, and "*" is the number of the expert; a STACK without "*" is one
+ *          tensor [experts][rows][cols], as in GGUF files.  Families list their exceptions.
+ *   gguf   the name in GGUF files, after "blk.N." for layers; "" if none */
 /* clang-format off */
 SLOT(EMBED,          MODEL, TABLE,    VOCAB,   EMBED,    REQUIRED,  "embed_tokens", "token_embd")
 SLOT(HEAD,           MODEL, TABLE,    VOCAB,   EMBED,    HEAD,      "/lm_head", "output")

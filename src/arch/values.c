@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads one value through the functions of a source (values.h), by the name that this kind of
+ * source uses for it.
+ */
 #include "arch/values.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a source says about its model, as a family asks for it (family.h): one question, whether
- * config.json or the keys of a GGUF file answer.  convert/ has one implementation for each.
+ * The values of a source that a family reads (family.h): one interface for config.json and the keys
+ * of a GGUF file.  convert/ implements it once for each.
  */
 #ifndef TN_VALUES_H
 #define TN_VALUES_H
@@ -11,7 +11,7 @@
 
 #include "tern/status.h"
 
-/* What one layer is, where the source has a list of its layers. */
+/* The kind of one layer, if the source lists its layers. */
 enum tn_layer_kind {
     TN_LAYER_UNSAID,
     TN_LAYER_FULL,    /* sees all positions before it */
@@ -19,34 +19,34 @@ enum tn_layer_kind {
     TN_LAYER_LINEAR,  /* keeps a state instead of keys and values */
 };
 
-/* The names of a number, and the range [min, max] that it must be in.  hf: "a|b" are spellings, of
- * which the first that is present counts, and errors name the last; "a.b" is member b of object a.
- * gguf: without the architecture.  NULL: that kind of source does not hold it. */
+/* The names of a number, and its range [min, max].  hf: "a|b" are spellings; the first one present
+ * is used, and errors name the last; "a.b" is member b of object a.  gguf: without the
+ * architecture. NULL: that kind of source does not have it. */
 struct tn_value {
     const char *hf, *gguf;
     double min, max;
 };
 
-/* A source.  Functions get the keys of its own kind; callers use those below. */
+/* A source.  These functions take names of its kind; callers use the functions below. */
 struct tn_values {
     bool is_gguf;
     void *source;
     struct tern_error *err;
-    /* A number, and an integer.  Absent: *out stays, or TERN_INPUT where it is required. */
+    /* A number, and an integer.  Absent: *out stays unchanged, or TERN_INPUT if it is required. */
     tern_status (*number)(const struct tn_values *values, double *out, const char *name,
                           double min, double max, bool is_required);
     tern_status (*integer)(const struct tn_values *values, uint32_t *out, const char *name,
                            uint32_t min, uint32_t max, bool is_required);
-    /* TERN_UNSUPPORTED: a kind that tern does not have. */
+    /* TERN_UNSUPPORTED: a kind that tern does not implement. */
     tern_status (*layer_kind)(const struct tn_values *values, enum tn_layer_kind *out,
                               uint32_t layer);
-    /* True or false; absent: *out stays.  TERN_INPUT: something else. */
+    /* A boolean; absent: *out stays unchanged.  TERN_INPUT: another type. */
     tern_status (*truth)(const struct tn_values *values, bool *out, const char *name);
-    /* Element i of a list of numbers.  Absent: *out stays. */
+    /* Element i of a list of numbers.  Absent: *out stays unchanged. */
     tern_status (*element)(const struct tn_values *values, double *out, const char *name,
                            uint32_t i);
     bool (*has_key)(const struct tn_values *values, const char *name);
-    /* A tensor of the first layer, by its whole name within the layer. */
+    /* Whether the first layer has a tensor of this name, relative to the layer. */
     bool (*has_tensor)(const struct tn_values *values, const char *name);
 };
 
@@ -54,9 +54,9 @@ tern_status tn_values_number(const struct tn_values *values, double *out,
                              const struct tn_value *value, bool is_required);
 tern_status tn_values_integer(const struct tn_values *values, uint32_t *out,
                               const struct tn_value *value, bool is_required);
-/* TERN_UNSUPPORTED: "`what` is not supported". */
+/* Fails with TERN_UNSUPPORTED: "`what` is not supported". */
 tern_status tn_values_refuse(const struct tn_values *values, const char *what);
-/* NULL: not in that kind of source. */
+/* A name of NULL: that kind of source does not have the value. */
 tern_status tn_values_truth(const struct tn_values *values, bool *out, const char *hf,
                             const char *gguf);
 bool tn_values_has_key(const struct tn_values *values, const char *hf, const char *gguf);
