@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Activations: which kernel a model's is.
+ * Activations of feed-forwards: maps enum tern_activation to kernels.  Functions that no kernel
+ * computes (the error function's GELU) run here in a fixed order of operations.
  */
 #include "model/activation.h"
 
@@ -48,7 +49,7 @@ void tn_activate(const struct tn_kernels *kernels, uint32_t activation, float *g
 #define ONES_16 ONES_4, ONES_4, ONES_4, ONES_4
 #define ONES_64 ONES_16, ONES_16, ONES_16, ONES_16
 
-/* Products with 1 are exact. */
+/* Multiplying by 1 is exact, so the kernels for gated feed-forwards serve here, too. */
 void tn_activate_plain(const struct tn_kernels *kernels, uint32_t activation, float *x, uint32_t n)
 {
     static const float ones[] = {ONES_64, ONES_64, ONES_64, ONES_64};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Activations of feed-forwards.
+ * Activations of feed-forwards, by number (enum tern_activation).  Feed-forwards call these for the
+ * rows that they have computed.
  */
 #ifndef TN_ACTIVATION_H
 #define TN_ACTIVATION_H
@@ -12,7 +13,7 @@
 /* gate [n] = activation(gate) * up; activation: enum tern_activation. */
 void tn_activate(const struct tn_kernels *kernels, uint32_t activation, float *gate,
                  const float *up, uint32_t n);
-/* x [n] = activation(x): what tn_activate gives where up is 1. */
+/* x [n] = activation(x), with the bits of tn_activate for up = 1. */
 void tn_activate_plain(const struct tn_kernels *kernels, uint32_t activation, float *x,
                        uint32_t n);
 

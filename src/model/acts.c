@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Forms of an input: norms and rounding, a token to each item of parallel work.
+ * Prepares the formats of an input (acts.h): applies norms and rotations and rounds, in parallel,
+ * one token per item of work.
  */
 #include "model/acts.h"
 
@@ -12,7 +13,7 @@
 void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float eps, uint32_t n,
                  uint32_t cols)
 {
-    acts->number += acts->n + 1; /* rows had numbers */
+    acts->number += acts->n + 1; /* rows had numbers, too */
     acts->x = x;
     acts->norm = norm;
     acts->eps = eps;
@@ -119,7 +120,7 @@ void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kern
     }
 }
 
-/* ---- some rows ---- */
+/* ---- subsets of rows ---- */
 
 struct tn_acts tn_acts_rows(const struct tn_acts *acts, uint32_t row, uint32_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The input of linear layers, and the forms in which products take it.  A form
- * is made when the first product asks for it, once for all that share the input.
+ * The input of linear layers, and the formats in which products take it.  A format is made when the
+ * first product requests it, once for all products that share the input.
  */
 #ifndef TN_ACTS_H
 #define TN_ACTS_H
@@ -14,39 +14,40 @@ struct tn_acts {
     const float *x;    /* [n][cols] */
     const float *norm; /* [cols] */
     float eps;
-    const struct tn_rotation *rotation; /* of these, before any form is made; NULL: none */
+    const struct tn_rotation *rotation; /* applied before any format is made; NULL: none */
     uint32_t n; /* tokens */
     uint32_t cols;
-    uint64_t number; /* of this input; look-up tables made of it carry the number */
-    uint32_t made;   /* bit i: form i is there */
-    /* Forms, in scratch memory; workspace_size.h has the sizes. */
+    uint64_t number; /* of this input; look-up tables made from it carry the same number */
+    uint32_t made;   /* bit i: format i is ready */
+    /* The formats, in scratch memory; workspace_size.h has the sizes. */
     const float *f32;  /* [n][f32_stride] */
     size_t f32_stride;
-    float *f32_own;    /* where they are made, unless x can be taken as it is */
+    float *f32_own;    /* memory for f32, used unless x can be taken unchanged */
     int8_t *i8;        /* [n][i8_stride] zero-padded */
     size_t i8_stride;
-    float *i8_scale;   /* [n] factor that undoes the rounding */
+    float *i8_scale;   /* [n] factor that reverses the rounding */
     int32_t *i8_sum;   /* [n] sum_i8 */
     void *prep;        /* TN_PREP_R2_BYTES, of one token */
     void *x16;         /* [n] TN_X16_BYTES each, without gaps */
     void *x8;          /* [n] TN_X8_BYTES each, without gaps */
 };
 
-/* A new input, which is not rotated unless the caller says so afterwards; forms of the one before
- * it are void.  Its number, and those of its rows (tn_acts_rows), are new. */
+/* Sets a new input, not rotated unless the caller sets `rotation` afterwards; formats of the
+ * previous input become invalid.  Its number, and those of its rows (tn_acts_rows), are new. */
 void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float eps, uint32_t n,
                  uint32_t cols);
-/* Makes a form unless it is there. */
+/* Makes a format unless it is ready. */
 void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kernels *kernels,
                     struct tn_team *team);
 
 
-/* acts counts its numbers on from those of `before`. */
+/* acts continues numbering after `before`. */
 void tn_acts_follow(struct tn_acts *acts, const struct tn_acts *before);
-/* Rows [row, row + n) of an input with the forms that are made, as an input.  A single row of
- * several has a number of its own. */
+/* Rows [row, row + n) of an input, with the formats made so far, as an input.  A single row out of
+ * several gets a new number. */
 struct tn_acts tn_acts_rows(const struct tn_acts *acts, uint32_t row, uint32_t n);
-/* `to`, which has memory for n rows, becomes rows[i] of from, i < n, in the forms of these bits. */
+/* Copies rows[i] of `from`, i < n, in the formats of these bits, to `to`, which has memory for n
+ * rows. */
 void tn_acts_gather(struct tn_acts *to, const struct tn_acts *from, const uint32_t *rows,
                     uint32_t n, uint32_t forms);
 

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Grouped-query attention over the block cache.
- *
- * The positions of a query are taken block by block (TN_KV_BLOCK).  A block
- * gives a partial result (largest score m, sum l of exp(s - m), values o
- * weighted by exp(s - m)); partial results are merged in ascending order:
+ * Grouped-query attention over the block cache.  The positions of a query are processed block by
+ * block (TN_KV_BLOCK).  A block gives a partial result (largest score m, sum l of exp(s - m),
+ * values o weighted by exp(s - m)); partial results are merged in ascending order:
  *
  *   M = max(m, m');  o = o * exp(m - M) + o' * exp(m' - M);  the same for l
  *
- * and att = o / l at the end.  Blocks are cut by absolute position, so the bits
- * do not depend on threads or batches.  A row that is alone spreads runs of (block,
- * key head) pairs over threads and merges afterwards, or key heads while there are
- * few blocks; several spread (key head, group of tokens), a group from one span, and
- * each item walks the blocks of its sequence.  Where a layer has a window, a query
- * sees only so many positions, its own included; blocks before it are not read, and
- * the layer may keep its last positions in a ring (mixers/attention_state.h).
+ * and att = o / l at the end.  Blocks are cut by absolute position, so the bits do not depend on
+ * threads or batches.  A single row spreads runs of (block, key head) pairs over threads and merges
+ * afterwards, or key heads while there are few blocks; several rows spread (key head, group of
+ * tokens of one span).  In a layer with a window, a query sees a fixed number of positions
+ * including itself; earlier blocks are not read, and the layer may keep its last positions in a
+ * ring (mixers/attention_state.h).
  */
 #include <assert.h>
 #include <string.h>
@@ -31,10 +28,10 @@ struct attn_task {
     const struct tn_layer *layer;
     struct tn_attn_scratch *s;
     struct tn_kvcache kv;  /* of the layer */
-    const struct tn_state_layer *at; /* its part of blocks, or its ring */
+    const struct tn_state_layer *at; /* its bytes of the blocks, or its ring */
     uint32_t per_kv;       /* query heads that share a key head */
-    uint32_t tokens_per_group; /* several rows */
-    uint32_t first_block, n_pairs, n_items; /* one row */
+    uint32_t tokens_per_group; /* for several rows */
+    uint32_t first_block, n_pairs, n_items; /* for one row */
 };
 
 static struct attn_task task_of(struct tn_forward *f, uint32_t i_layer)
@@ -57,7 +54,7 @@ uint32_t tn_attn_group(const struct tn_layer_dims *dims)
 
 /* ---- rotate and store ---- */
 
-/* Copies n_heads heads of head_dim values to heads of dim values, zero-padded. dst may be src where
+/* Copies n_heads heads of head_dim values to heads of dim values, zero-padded.  dst may be src if
  * no padding is needed. */
 static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t head_dim,
                       uint32_t dim)
@@ -89,7 +86,7 @@ static void store_row(const struct attn_task *task, const struct tn_span *span, 
     tn_kvcache_store(&task->kv, task->f->kernels, &rows, position % TN_KV_BLOCK, key, value);
 }
 
-/* Rows from i on. */
+/* The query rows from i on. */
 static struct tn_queries queries_from(const struct attn_task *task, const struct tn_queries *q,
                                       size_t i)
 {
@@ -100,7 +97,7 @@ static struct tn_queries queries_from(const struct attn_task *task, const struct
     return (struct tn_queries){(float *)q->rows + i * dim, NULL};
 }
 
-/* The span of row t. */
+/* The span that contains row t. */
 static const struct tn_span *span_of(const struct tn_forward *f, uint32_t t)
 {
     const struct tn_span *span = f->batch->spans;
@@ -109,7 +106,7 @@ static const struct tn_span *span_of(const struct tn_forward *f, uint32_t t)
     return span;
 }
 
-/* The position of the only row. */
+/* The position of the only row of the batch. */
 static uint32_t only_position(const struct tn_forward *f)
 {
     return f->batch->spans[0].position;
@@ -122,7 +119,7 @@ static uint32_t first_seen(const struct attn_task *task, uint32_t position)
     return window && position >= window ? position + 1 - window : 0;
 }
 
-/* RMSNorm of n_heads heads, each for itself. */
+/* RMSNorm of each of n_heads heads. */
 static void norm_heads(const struct attn_task *task, float *x, const float *norm, uint32_t n_heads)
 {
     const float eps = task->f->weights->config->rms_eps;
@@ -139,8 +136,8 @@ static void rotate(const struct attn_task *task, float *heads, uint32_t t, uint3
                              task->kv.dim);
 }
 
-/* Norms and rotates what belongs to key head g of token t: its queries, and the key, which goes
- * into the cache with its value. */
+/* Norms and rotates the queries of key head g of token t and its key, and stores key and value in
+ * the cache. */
 static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t g,
                              uint32_t i_thread)
 {
@@ -150,7 +147,8 @@ static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t 
     const struct tn_attn_scratch *s = task->s;
     const uint32_t per_kv = task->per_kv, dim = task->kv.dim;
 
-    const size_t first = (size_t)t * c->n_head + (size_t)g * per_kv; /* query */
+    const size_t first = (size_t)t * c->n_head + (size_t)g * per_kv; /* number of the first query
+                                                                      * head */
     float *q = s->q_rot + first * dim;
     pad_heads(q, s->q + first * c->head_dim, per_kv, c->head_dim, dim);
     norm_heads(task, q, layer->vectors[TERN_ROLE_Q_NORM], per_kv);
@@ -180,16 +178,17 @@ static void rotate_token_item(void *arg, uint32_t t, uint32_t i_thread)
 /* ---- one block ---- */
 
 struct query_group {
-    struct tn_kv_rows rows;  /* of their sequence */
+    struct tn_kv_rows rows;  /* of the queries' sequence */
     struct tn_queries q;     /* [n] */
-    const uint32_t *n_valid; /* [n] each query sees the positions of this block below it */
-    const uint32_t *n_before; /* [n] but not those below it: they are before its window */
+    const uint32_t *n_valid; /* [n] each query sees the positions of this block below n_valid */
+    const uint32_t *n_before; /* [n] and not below n_before: they precede its window */
     uint32_t n;
-    const void *next; /* what is read after this block, or NULL */
+    const void *next; /* the memory read after this block, for prefetching, or NULL */
 };
 
-/* Memory rests between the products with keys and with values.  It is asked for more there, as much
- * as it delivers meanwhile, behind what attn_qk has already asked for; attn_pv goes on behind. */
+/* Memory is idle between the products with keys and with values.  Prefetches what it can deliver
+ * meanwhile, starting after the bytes that attn_qk has already prefetched; attn_pv continues from
+ * there. */
 #define ASKED_BY_QK 8192u
 #define ASKED_PER_QUERY 2048u
 
@@ -199,7 +198,7 @@ static void ask_for(const void *p, uint32_t n_bytes)
         TN_PREFETCH((const char *)p + i);
 }
 
-/* score [n][TN_KV_BLOCK] of the first n_pos positions. */
+/* Writes scores [n][TN_KV_BLOCK] of the first n_pos positions. */
 static void score_block(const struct attn_task *task, const struct query_group *group,
                         uint32_t n_pos, float *score)
 {
@@ -224,7 +223,7 @@ static void cap_scores(const struct tn_forward *f, const struct query_group *gro
                    group->n_valid[i] - group->n_before[i], cap);
 }
 
-/* out [n][dim]: values of the first n_pos positions, weighted. */
+/* out [n][dim]: weighted sum of the values of the first n_pos positions. */
 static void weigh_block(const struct attn_task *task, const struct query_group *group,
                         const float *weight, uint32_t n_pos, float *out)
 {
@@ -250,7 +249,7 @@ static void attend_block(const struct attn_task *task, const struct query_group 
 
     score_block(task, group, n_pos, score);
     cap_scores(f, group, score);
-    /* All maxima first: what waits for one hides behind the others. */
+    /* All maxima first: computing one hides the latency of the others. */
     for (uint32_t i = 0; i < group->n; i++)
         if (group->n_valid[i])
             out->max[i] = k->max_f32(score + (size_t)i * TN_KV_BLOCK + group->n_before[i],
@@ -263,15 +262,15 @@ static void attend_block(const struct attn_task *task, const struct query_group 
                     ASKED_PER_QUERY);
         if (n)
             out->sum[i] = k->exp_sum_f32(s + before, n - before, out->max[i]);
-        /* Positions that this query may not see weigh +0, which changes no bit of a sum. */
+        /* Positions that this query may not see get weight +0, which changes no bit of a sum. */
         memset(s, 0, before * sizeof(float));
         memset(s + n, 0, (n_pos - n) * sizeof(float));
     }
     weigh_block(task, group, score, n_pos, out->out);
 }
 
-/* max - common.  One of the two that meet is the common maximum, and its weight exactly 1: 0 also
- * where both are infinite. */
+/* max - common.  One of the two merged maxima is the common one, and its weight exactly 1: returns
+ * 0 also if both are infinite. */
 static float distance(float max, float common)
 {
     return max == common ? 0.0f : max - common;
@@ -294,7 +293,7 @@ static void merge_rows(float *restrict o, const float *restrict p, size_t p_stri
     }
 }
 
-/* total[i] becomes the partial result over both stretches; from is the later one. */
+/* Merges the partial results of two ranges of positions into total[i]; `from` is the later one. */
 static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_state *from,
                   size_t j, uint32_t dim)
 {
@@ -306,7 +305,7 @@ static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_
     merge_rows(total->out + (size_t)i * dim, from->out + j * dim, 0, 1, dim, weight);
 }
 
-/* att of head i_head of token t = o / l. */
+/* Writes att of head i_head of token t: o / l. */
 static void finish_head(const struct attn_task *task, uint32_t t, uint32_t i_head,
                         const struct tn_attn_state *state, size_t i)
 {
@@ -320,11 +319,11 @@ static void finish_head(const struct attn_task *task, uint32_t t, uint32_t i_hea
 
 /* ---- one row: runs of (block, key head) pairs ---- */
 
-/* Pairs are numbered as they lie in memory, and an item is a run of them, so that a thread reads
- * long stretches; several items for each, so that a busy core may take fewer. */
+/* Pairs are numbered in memory order, and an item is a run of them, so that a thread reads long
+ * stretches; several items per thread, so that a busy core may take fewer. */
 #define DECODE_ITEMS_PER_THREAD 4u
 
-/* Where reading a pair begins. */
+/* The address at which reading a pair begins. */
 static const void *pair_begin(const struct attn_task *task, uint32_t i_pair)
 {
     const uint32_t n_kv_head = task->layer->dims.n_kv_head;
@@ -371,10 +370,10 @@ static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
     decode_pairs(task, begin, end, 1, i_thread);
 }
 
-/* Partial results that are merged at once: their exponentials in one call. */
+/* Partial results merged at once, with one call for their exponentials. */
 #define MERGED_TOGETHER 32u
 
-/* The first block's entry becomes the total: `merge` of one block after the other. */
+/* The first block's entry becomes the total: equals `merge` of one block after the other. */
 static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
 {
     (void)i_thread;
@@ -386,7 +385,7 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
     const size_t total = (size_t)task->first_block * n_head + i_head;
     float max = s->max[total], sum = s->sum[total];
     for (uint32_t first = task->first_block + 1, n; first < end; first += n) {
-        float weight[2 * MERGED_TOGETHER]; /* of what there is, and of the next */
+        float weight[2 * MERGED_TOGETHER]; /* of the total so far, and of the next result */
         const size_t at = (size_t)first * n_head + i_head;
         n = TN_MIN(end - first, MERGED_TOGETHER);
         for (uint32_t i = 0; i < n; i++) {
@@ -406,8 +405,8 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
     finish_head(task, 0, i_head, s, total);
 }
 
-/* Up to so many blocks a thread takes a key head from its rotation to the end: meeting the others
- * in between would cost more than heads that do not divide evenly. */
+/* Up to this many blocks a thread processes a key head from its rotation to the end: synchronising
+ * threads in between would cost more than an uneven split of heads. */
 #define SHALLOW_BLOCKS 2u
 
 static void shallow_item(void *arg, uint32_t g, uint32_t i_thread)
@@ -440,7 +439,7 @@ static void attend_one(struct attn_task *task)
 
 /* ---- several rows: (key head, group of tokens) pairs ---- */
 
-/* Queries of tokens [t, t + n_tokens) under key head g, side by side. */
+/* Copies the queries of tokens [t, t + n_tokens) for key head g next to each other. */
 static void gather_queries(const struct attn_task *task, uint32_t g, uint32_t t, uint32_t n_tokens,
                            const struct tn_queries *dst)
 {
@@ -458,8 +457,8 @@ static void gather_queries(const struct attn_task *task, uint32_t g, uint32_t t,
     }
 }
 
-/* What each of n queries, of tokens from a position on, sees of block b.  True: it is the first
- * block of all of them. */
+/* Computes which positions of block b each of n queries, of tokens from a position on, sees.
+ * Returns true if it is the first block for all of them. */
 static bool see_block(const struct attn_task *task, uint32_t b, uint32_t position_of_first,
                       uint32_t n, struct tn_attn_thread *scratch)
 {
@@ -490,7 +489,7 @@ static uint32_t n_groups(const struct attn_task *task, const struct tn_span *spa
     return tn_div_ceil_u32(span->n_rows, task->tokens_per_group);
 }
 
-/* Tokens [t, t + n_tokens) of a span, under key head g. */
+/* Tokens [t, t + n_tokens) of a span, for key head g. */
 static void attend_group(const struct attn_task *task, const struct tn_span *span, uint32_t t,
                          uint32_t n_tokens, uint32_t g, struct tn_attn_thread *scratch)
 {
@@ -500,7 +499,7 @@ static void attend_group(const struct attn_task *task, const struct tn_span *spa
                                 n_tokens * per_kv, NULL};
     gather_queries(task, g, span->row + t, n_tokens, &scratch->queries);
     for (uint32_t b = first_seen(task, position) / TN_KV_BLOCK; b * TN_KV_BLOCK <= last; b++) {
-        /* Mostly everybody sees positions of the first block: its result becomes the total. */
+        /* Usually every query sees positions of the first block: its result becomes the total. */
         const bool is_first = see_block(task, b, position, group.n, scratch);
         group.rows = rows_of(task, span, b, g);
         attend_block(task, &group, scratch->score, is_first ? &scratch->total : &scratch->part);

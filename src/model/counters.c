@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Time and interruption of an evaluation.
+ * Time accounting and interruption of an evaluation: charges elapsed time and read weights to a
+ * region, and asks should_stop.
  */
 #include "model/counters.h"
 
-/* The weights that were counted since the last region ended belong to this one. */
+/* Charges the weights counted since the last region ended to this region. */
 static void attribute_weights(struct tn_counters *c, enum tn_region region)
 {
     c->decode_bytes[region] += c->decode_weight_bytes - c->attributed_bytes;

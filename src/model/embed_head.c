@@ -57,7 +57,7 @@ void tn_embed(struct tn_forward *f, const uint32_t *ids)
     add_positions(f);
 }
 
-/* ---- head: all rows ---- */
+/* ---- head: full product ---- */
 
 /* Rows of the head per parallel item: about 1.3 MB of q8 at 2B-4T size. */
 #define HEAD_ROWS_PER_ITEM 512u
@@ -99,15 +99,15 @@ static void multiply_head(struct tn_forward *f, float *logits)
             tn_layout_weight_bytes(head->layout, (uint64_t)head->rows * head->cols);
 }
 
-/* ---- head: the best rows ---- */
+/* ---- head: search for the best rows ---- */
 
-/* Searches for several rows of the batch go through the head together, so that each block of it is
- * read once. */
+/* Several rows of the batch search the head together, so that each block of it is read once. */
 struct search_task {
     struct tn_forward *f;
     uint32_t n;
     uint32_t stage;
-    bool has_begun[TN_HEAD_MAX_SEARCHES]; /* else only the last stage is run, which is all of it */
+    bool has_begun[TN_HEAD_MAX_SEARCHES]; /* false: only the last stage runs, which computes every
+                                           * row */
 };
 
 static bool takes_part(const struct search_task *task, uint32_t i)
@@ -133,15 +133,15 @@ static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_threa
         tn_head_search_items(parts, n_parts, task->stage, i, &scratch);
         for (uint32_t k = 0; k < n_parts; k++)
             n_read += row < parts[k]->n_allowed ? parts[k]->counts[i].n_read : 0;
-        /* Also where a later stage reads some of them again: until the last one, the pages of the
-         * first planes alone, with what the system maps around them, would be nearly all of the
-         * head. */
+        /* Reported also if a later stage reads some of these rows again: until the last stage, the
+         * pages of the first planes, with the neighbouring pages that the system maps, would be
+         * nearly all of the head. */
         if (n_read > 0)
             tn_leave_head_rows(f, row, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - row));
     }
 }
 
-/* Bytes of weights that the stages of a search read. */
+/* Bytes of weights read by the stages of a search. */
 static uint64_t search_bytes(const struct tn_head_search *s)
 {
     uint32_t last = tn_head_n_stages(s) - 1;
@@ -152,9 +152,9 @@ static uint64_t search_bytes(const struct tn_head_search *s)
     return bytes;
 }
 
-/* Reading a plane of all rows with those before it is right where these do not rule out three
- * quarters: rows here and there take three to four times as long.  That depends on the model, so it
- * is tried again now and then. */
+/* Reading one more plane of all rows together with the first planes is faster if the first planes
+ * rule out less than three quarters of the rows: scattered rows take three to four times as long.
+ * The share depends on the model, so it is measured again from time to time. */
 #define TOKENS_TOGETHER 31u
 
 static uint32_t choose_first(const struct tn_forward *f)
@@ -175,7 +175,7 @@ static void learn_first(struct tn_forward *f, const struct tn_head_search *s)
     f->n_head_together = n > 1 ? TOKENS_TOGETHER : 0;
 }
 
-/* The memory of a search stays what it is. */
+/* Resets a search for new inputs; its memory stays. */
 static void prepare_search(const struct tn_forward *f, struct tn_head_search *s,
                            const struct tn_head_need *need, const float *x, float *logits)
 {
@@ -191,7 +191,7 @@ static void prepare_search(const struct tn_forward *f, struct tn_head_search *s,
     s->logits = logits;
 }
 
-/* Those of n rows; x [n][hidden], logits [n][vocab]. */
+/* Searches for n rows; x [n][hidden], logits [n][vocab]. */
 static void search_head(struct tn_forward *f, const struct tn_logits_row *wanted, uint32_t n,
                         const float *x, float *logits)
 {
@@ -222,9 +222,9 @@ static void search_head(struct tn_forward *f, const struct tn_logits_row *wanted
     }
 }
 
-/* ---- both ---- */
+/* ---- both ways ---- */
 
-/* dst [hidden]: the state of row t as the head sees it. */
+/* dst [hidden]: the state of row t, as input of the head. */
 static void finish_state(const struct tn_forward *f, float *dst, uint32_t t)
 {
     const struct tern_file_config *c = f->weights->config;
@@ -233,8 +233,8 @@ static void finish_state(const struct tn_forward *f, float *dst, uint32_t t)
         dst[i] *= c->logit_scale;
 }
 
-/* A search compares what the products give, without a bias; and two logits may become equal under
- * a cap, where the lower number wins. */
+/* A search compares products without their bias; and a cap may make two logits equal, where the
+ * lower number wins. */
 static bool is_searchable(const struct tn_forward *f)
 {
     const struct tn_weights *w = f->weights;
@@ -247,7 +247,7 @@ static enum tn_head_way way_of(const struct tn_forward *f, uint32_t i)
     return way == TN_HEAD_SEARCH && !is_searchable(f) ? TN_HEAD_ALL : way;
 }
 
-/* Rows that need all logits, or cannot be searched. */
+/* Number of rows that need all logits or cannot be searched. */
 static uint32_t count_dense(const struct tn_forward *f)
 {
     const struct tn_batch *b = f->batch;
@@ -260,10 +260,10 @@ static uint32_t count_dense(const struct tn_forward *f)
 struct finish_task {
     const struct tn_forward *f;
     float *logits; /* [rows][vocab] */
-    uint32_t n_parts; /* of a row, each of HEAD_ROWS_PER_ITEM logits */
+    uint32_t n_parts; /* per row, each of HEAD_ROWS_PER_ITEM logits */
 };
 
-/* Logits that are not listed stay minus infinity. */
+/* Unlisted logits stay minus infinity. */
 static void finish_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct finish_task *task = arg;
@@ -282,7 +282,7 @@ static void finish_item(void *arg, uint32_t i_item, uint32_t i_thread)
     }
 }
 
-/* Bias and cap of n rows of logits that no search made. */
+/* Adds bias and cap to n rows of logits that were not searched. */
 static void finish_logits(struct tn_forward *f, float *logits, uint32_t n)
 {
     const struct tern_file_config *c = f->weights->config;
@@ -297,7 +297,7 @@ static void rotate_rows(const struct tn_forward *f, float *x, uint32_t n, const 
         tn_rotate(x + (size_t)i * w->cols, w->rotation, f->kernels);
 }
 
-/* dst [n][rows of embed_out] = embed_out x; x is overwritten. */
+/* dst [n][rows of embed_out] = embed_out x; overwrites x. */
 static void narrow(struct tn_forward *f, float *dst, float *x, uint32_t n)
 {
     const struct tn_matrix *w = &f->weights->embed_out;
@@ -311,8 +311,8 @@ static void narrow(struct tn_forward *f, float *dst, float *x, uint32_t n)
                                  TN_MIN(TN_GEMM_ROWS, w->rows - row), &f->s.in, &worker);
 }
 
-/* The inputs of the head for the rows that are wanted, [n_wanted][columns of head].  The states of
- * the batch are not needed any more: narrower inputs take their place. */
+/* The inputs of the head for the wanted rows, [n_wanted][columns of head].  Narrower inputs
+ * overwrite the states of the batch, which are no longer needed. */
 static float *head_inputs(struct tn_forward *f)
 {
     const uint32_t hidden = f->weights->config->hidden, n = f->batch->n_wanted;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two ends of the model.
+ * The first and the last step of the forward pass: token ids to hidden states, and hidden states to
+ * logits.  forward.c calls them.
  */
 #ifndef TN_EMBED_HEAD_H
 #define TN_EMBED_HEAD_H
@@ -9,7 +10,7 @@
 
 /* s.h [n][hidden] = embedding_scale * rows `ids` of the embedding. */
 void tn_embed(struct tn_forward *f, const uint32_t *ids);
-/* From s.h: what the batch leaves behind, states behind the final norm and logits. */
+/* Computes the outputs of the batch from s.h: normed states and logits. */
 void tn_output(struct tn_forward *f);
 
 #endif

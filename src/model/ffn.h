@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Feed-forwards: the half of a layer that takes each position by itself.  One constant row each, in
- * a file of ffns/.
+ * Feed-forwards: the half of a layer that processes each position separately.  One constant row for
+ * each, in a file of ffns/.
  */
 #ifndef TN_FFN_H
 #define TN_FFN_H
@@ -12,7 +12,7 @@ struct tn_ffn {
     const char *name;
     /* h += ffn(f->input) for the rows of the batch (forward.h). */
     void (*run)(struct tn_forward *f, const struct tn_layer *layer);
-    /* What it computes with, f->s.ffns[its number]; as in struct tn_mixer. */
+    /* Its scratch memory, f->s.ffns[its number]; as in struct tn_mixer. */
     size_t scratch_bytes, thread_bytes;
     tn_scratch_layout_fn *layout;
 };

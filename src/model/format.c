@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of formats.
+ * The table of formats: finds the constant row for a layout and scale kind of a file, from the list
+ * in formats/formats.h.
  */
 #include "model/format.h"
 

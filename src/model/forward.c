@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forward pass.  Reads like the paper, with what some families add
- * (tern/model_format.h has the order of work of a layer):
+ * The forward pass (tern/model_format.h has the order of work of a layer):
  *
  *   h = embed[token]
  *   for each layer:
- *     x = RMSNorm(h);  q, k, v = W x;  att = attention(rope(q), rope(k), v)
- *     h += Wo RMSNorm(att)
- *     x = RMSNorm(h)
- *     h += Wdown RMSNorm(act(Wgate x) * Wup x)
+ *     x = RMSNorm(h);  q, k, v = W x;  att = attention(rope(q), rope(k), v);  h += Wo RMSNorm(att)
+ *     x = RMSNorm(h);  h += Wdown RMSNorm(act(Wgate x) * Wup x)
  *   logits = Whead RMSNorm(h)
  *
- * Other orders of the norms (enum tern_order) and LayerNorms (norm.h) are run_layer's concern: a
- * mixer and a feed-forward take f->input and add to h.
- *
- * Every W x is a product of a format (format.h), which says in which form it takes
- * x.  Everything else is f32 in one fixed order.
+ * run_layer handles other orders of the norms (enum tern_order) and LayerNorms (norm.h): a mixer
+ * and a feed-forward take f->input and add to h.  Every W x is a product of a format (format.h),
+ * which decides the precision of x.  Everything else is f32 in one fixed order.
  */
 #include "model/forward.h"
 
@@ -36,7 +31,7 @@ static void count_batch(struct tn_forward *f)
         f->counters.n_prefilled += f->n_tokens;
 }
 
-/* Cosines and sines of a span's positions for one kind of rotation. */
+/* Cosines and sines of a span's positions for one rotation. */
 static void fill_rope(struct tn_forward *f, uint32_t i_rope, const struct tn_span *span)
 {
     const struct tern_file_layer *spec = f->weights->ropes[i_rope]->spec;
@@ -65,7 +60,7 @@ static void begin(struct tn_forward *f, const struct tn_batch *batch)
             fill_rope(f, i, &batch->spans[k]);
 }
 
-/* The half of a layer that follows takes the norm of h. */
+/* Sets the input of the next half of a layer to the norm of h. */
 static void take_norm(struct tn_forward *f, const struct tn_norm *norm)
 {
     const bool is_fused = !norm->weights || f->weights->config->norm == TERN_NORM_RMS;
@@ -105,7 +100,7 @@ static void run_layer(struct tn_forward *f, uint32_t i_layer)
         run_layer_after(f, i_layer, &attn, &ffn);
         return;
     }
-    if (f->s.beside) /* the feed-forward takes h as it is before attention adds to it */
+    if (f->s.beside) /* the feed-forward takes h from before attention adds to it */
         tn_norm_states(f, f->s.beside, order == TERN_ORDER_SHARED ? &attn : &ffn);
     take_norm(f, &attn);
     layer->mixer->run(f, i_layer);

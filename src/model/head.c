@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The search for the best rows of a head in planes.
+ * The search for the best rows of a head in planes.  head.h explains the stages and derives the
+ * bound; embed_head.c runs the stages on threads.
  */
 #include "model/head.h"
 
@@ -12,10 +13,10 @@
 /* Columns beyond this many times the root mean square of x get a second digit (bit_planes_*.c). */
 #define ONE_DIGIT 4.0
 
-/* How x16 stands for x. */
+/* The rounding of x to x16. */
 struct rounding {
     double unit, sum_x16;
-    double norm_x, lost, slack; /* as in the terms of the bound */
+    double norm_x, lost, slack; /* terms of the bound */
 };
 
 static bool round_x(struct rounding *out, const struct tn_head_search *s)
@@ -27,15 +28,16 @@ static bool round_x(struct rounding *out, const struct tn_head_search *s)
         squares += (double)s->x[c] * (double)s->x[c];
     }
     out->norm_x = sqrt(squares);
-    if (!(out->norm_x < 1e30)) /* infinities and NaN too */
+    if (!(out->norm_x < 1e30)) /* also for infinities and NaN */
         return false;
-    /* 31 * limit * cols < 2^31: the sums of 5 bits fit into int32. */
+    /* 31 * limit * cols < 2^31, so that the sums of 5 bits fit int32. */
     double limit = (double)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (31u * cols));
     out->unit = TN_MAX(largest / limit, out->norm_x / sqrt((double)cols) * (ONE_DIGIT / 127.0));
     double per_unit = largest > 0.0 ? 1.0 / out->unit : 0.0;
     memset(s->x16, 0, tn_plane_row_bytes(cols, 8) * sizeof s->x16[0]);
     for (uint32_t c = 0; c < cols; c++) {
-        double v = ((double)s->x[c] * per_unit + 0x1.8p52) - 0x1.8p52; /* the nearest integer */
+        double v = ((double)s->x[c] * per_unit + 0x1.8p52) - 0x1.8p52; /* rounds to the nearest
+                                                                        * integer */
         v = TN_MAX(-limit, TN_MIN(limit, v));
         double d = (double)s->x[c] - v * out->unit;
         s->x16[c] = (int16_t)v;
@@ -52,18 +54,19 @@ static bool round_x(struct rounding *out, const struct tn_head_search *s)
 
 /* ---- bounds ---- */
 
-/* Bits that a stage has not read. */
+/* Bits that a stage leaves unread. */
 static uint32_t open_bits(const struct tn_bit_planes *w, uint32_t stage)
 {
     return tn_bit_planes_bits(w->n_planes) - tn_bit_planes_bits(stage + 1);
 }
 
-/* The values t of the bound that are tried, multiples of an eighth of the root mean square of x. */
+/* The number of values t to try in the bound, multiples of an eighth of the root mean square of
+ * x. */
 #define N_LIMITS 32u
 
 struct limit {
     double t;
-    double n_above, sum_above; /* of |x_c| >= t */
+    double n_above, sum_above; /* over the |x_c| >= t */
     double squares_below;
 };
 
@@ -91,7 +94,7 @@ static void sort_into_limits(struct limit limits[N_LIMITS], const struct tn_head
     }
 }
 
-/* Base and slope for |e_c| <= h that are best for |e| = typical. */
+/* The base and slope for |e_c| <= h that are best for |e| = typical. */
 static void choose_limit(struct tn_bound_terms *out, const struct limit limits[N_LIMITS], double h,
                          double typical)
 {
@@ -131,13 +134,14 @@ static void prepare_terms(struct tn_head_search *s, const struct rounding *x)
                 .add = x->unit / one * (middle - bias) * x->sum_x16 +
                        (form & TERN_PLANE_CENTRED ? offset : 0.0),
             };
-            /* An e of evenly spread bits: the variance of multiples of `one` below `all`. */
+            /* The |e| of uniformly distributed bits: the variance of multiples of `one` below
+             * `all`. */
             const double variance = TN_MAX(all * all - one * one, 0.0) / 12.0;
             choose_limit(terms, limits, middle / one, sqrt(variance * w->cols) / one);
         }
 }
 
-/* Rows from `row` on, as stage `stage` knows them. */
+/* Rows from `row` on, with the bits that stage `stage` has read. */
 static struct tn_bound_rows rows_from(const struct tn_bit_planes *w, uint32_t stage, uint32_t row)
 {
     return (struct tn_bound_rows){
@@ -160,19 +164,20 @@ void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row
                    r.open ? (double)r.open[0] : 0.0, &s->terms[stage][form_of(s->w, row)]);
 }
 
-/* Where the run of rows of the form of row `begin` ends, at most at `end`. */
+/* The end of the run of rows with the form of row `begin`, at most `end`. */
 static uint32_t form_end(const struct tn_bit_planes *w, uint32_t begin, uint32_t end)
 {
     const uint8_t *forms = w->forms;
-    if (memcmp(forms + begin, forms + begin + 1, end - begin - 1) == 0) /* most often */
+    if (memcmp(forms + begin, forms + begin + 1, end - begin - 1) == 0) /* the usual case */
         return end;
     uint32_t i = begin + 1;
-    while (i < end && forms[i] == forms[begin]) /* the end: forms lie in the file, and may change */
+    while (i < end && forms[i] == forms[begin]) /* tests `end`, because forms are in the mapped file
+                                                 * and may change */
         i++;
     return i;
 }
 
-/* The n rows from `begin` on. */
+/* Bounds of the n rows from `begin` on. */
 static void bound_rows(const struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
                        float *low, float *high)
 {
@@ -214,11 +219,11 @@ bool tn_head_search_begin(struct tn_head_search *s)
     return false;
 }
 
-/* Rows that are looked at one by one only when one of them is alive. */
+/* Rows that are examined one by one only if one of them is alive. */
 #define LOOK_ROWS 32u
 
-/* The rows of an item that are still alive, counted from `begin`, without those of which nothing
- * is open; dead ones become minus infinity.  open NULL: all that are alive. */
+/* The rows of an item that are still alive, relative to `begin`, except those without open bits;
+ * dead ones become minus infinity.  open NULL: all rows that are alive. */
 static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32_t end,
                           const float *open, uint32_t rows[TN_HEAD_ITEM_ROWS], uint32_t *n_alive)
 {
@@ -230,7 +235,8 @@ static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32
         const bool all_dead = s->kernels->max_f32(s->logits + look, look_end - look) < threshold;
         for (uint32_t r = look; r < look_end && all_dead; r++)
             s->logits[r] = -INFINITY;
-        for (uint32_t r = look; r < look_end && !all_dead; r++) { /* no branches: unpredictable */
+        for (uint32_t r = look; r < look_end && !all_dead; r++) { /* no branches: they would be
+                                                                   * unpredictable */
             const bool is_alive = s->logits[r] >= threshold;
             const bool is_open = !open || open[r] > 0.0f;
             rows[n] = r - begin;
@@ -247,7 +253,7 @@ static bool counts(const struct tn_head_search *s, uint32_t row)
     return !s->bits || s->bits[row / 64] >> row % 64 & 1;
 }
 
-/* First of `always` at or behind row. */
+/* The index of the first entry of `always` that is at least row. */
 static uint32_t first_always(const struct tn_head_search *s, uint32_t row)
 {
     uint32_t i = 0;
@@ -256,7 +262,7 @@ static uint32_t first_always(const struct tn_head_search *s, uint32_t row)
     return i;
 }
 
-/* Whether row is in `always`, for ascending rows: *i starts as first_always of the first. */
+/* Whether row is in `always`, for ascending rows; *i starts as first_always of the first row. */
 static bool is_always(const struct tn_head_search *s, uint32_t row, uint32_t *i)
 {
     while (*i < s->n_always && s->always[*i] < row)
@@ -264,7 +270,7 @@ static bool is_always(const struct tn_head_search *s, uint32_t row, uint32_t *i)
     return *i < s->n_always && s->always[*i] == row;
 }
 
-/* Kernel for the codes of so many bits. */
+/* The kernel for codes of `bits` bits. */
 static tn_dot_plane_fn *dot_plane_of(const struct tn_head_search *s, uint32_t bits)
 {
     const struct tn_kernels *k = s->kernels;
@@ -287,15 +293,14 @@ struct search_group {
     uint32_t n; /* 1 ... TN_PLANE_MAX_X */
 };
 
-/* Planes that are read with plane i_plane in stage 0. */
+/* Planes that stage 0 reads together with plane i_plane. */
 static uint32_t n_with(const struct tn_head_search *s, uint32_t i_plane)
 {
     return i_plane == 0 && s->n_first > 1 ? 2 : 1;
 }
 
-/* Adds what the bits of the planes that are read with i_plane, of the n rows of the block at
- * `begin`, give.  Reading goes on with the next plane, then with the next block, unless another
- * thread has taken that. */
+/* Adds the sums of the planes that are read with i_plane, for the n rows of the block at `begin`.
+ * Prefetches the next plane, then the next block, unless another thread has taken that. */
 static void read_planes(const struct search_group *g, uint32_t i_plane, uint32_t begin, uint32_t n,
                         void *scratch)
 {
@@ -319,7 +324,7 @@ static void read_planes(const struct search_group *g, uint32_t i_plane, uint32_t
         s->kernels->add_i32_f64(g->s[t]->sums + begin, dots[t], n, weight);
 }
 
-/* From the sums of the first planes of the n rows at `begin` to bounds. */
+/* Turns the sums of the first planes of the n rows at `begin` into bounds. */
 static void bound_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
 {
     float low[TN_HEAD_ITEM_ROWS];
@@ -347,7 +352,7 @@ static void read_first(struct search_group *g, uint32_t begin, uint32_t n, void 
         bound_first(g->s[t], begin, n);
 }
 
-/* Reads one more plane of n rows of the block at `begin`; rows are numbers inside the block. */
+/* Reads one more plane of n rows of the block at `begin`; rows are relative to the block. */
 static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
                       const uint32_t *rows, void *scratch)
 {
@@ -370,7 +375,7 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
 
 /* ---- exact logits ---- */
 
-/* Rows of a batch lie far apart: all are asked for before the first is used. */
+/* The rows are far apart in memory: prefetches all of them before the first is used. */
 static void ask_for_batch(const struct tn_bit_planes *w, uint32_t begin, const uint32_t *rows,
                           uint32_t n)
 {
@@ -405,7 +410,7 @@ void tn_head_score(const struct tn_head_search *s, uint32_t begin, const uint32_
 
 /* ---- stages ---- */
 
-/* Stage 0 of an item. */
+/* Stage 0 for one item. */
 static void first_item(struct search_group *g, uint32_t i_item, void *scratch)
 {
     const uint32_t begin = i_item * TN_HEAD_ITEM_ROWS, n_allowed = g->s[0]->n_allowed;
@@ -417,7 +422,7 @@ static void first_item(struct search_group *g, uint32_t i_item, void *scratch)
     read_first(g, begin, n, scratch);
 }
 
-/* A later stage of an item. */
+/* A later stage for one item. */
 static void later_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item,
                        const struct tn_head_scratch *scratch)
 {
@@ -461,7 +466,7 @@ void tn_head_search_items(struct tn_head_search *const *s, uint32_t n, uint32_t 
 
 /* ---- the threshold ---- */
 
-/* The n_best-th largest of the groups' best: at least n_best rows are not below it. */
+/* The n_best-th largest of the groups' best lower bounds: at least n_best rows are not below it. */
 static float nth_best(const struct tn_head_search *s)
 {
     float top[TN_HEAD_MAX_BEST]; /* descending */
@@ -478,8 +483,8 @@ static float nth_best(const struct tn_head_search *s)
     return top[s->n_best - 1];
 }
 
-/* The row of a group with the largest upper bound, of those that count, `always` left out;
- * n_allowed: none. */
+/* The row of a group with the largest upper bound, among the rows that count and are not in
+ * `always`; n_allowed: none. */
 static uint32_t most_promising(const struct tn_head_search *s, uint32_t group)
 {
     const uint32_t begin = group * TN_HEAD_GROUP_ROWS;
@@ -492,8 +497,8 @@ static uint32_t most_promising(const struct tn_head_search *s, uint32_t group)
     return best;
 }
 
-/* Replaces lower bounds of the n_best best groups by exact logits of theirs: few rows, which raise
- * the threshold by about what a bound is wide, and so rule out most others. */
+/* Replaces a lower bound in each of the n_best best groups by an exact logit: few rows, which raise
+ * the threshold by about the width of a bound, and so rule out most others. */
 static void score_leaders(struct tn_head_search *s, float threshold, int8_t *unpacked)
 {
     uint32_t rows[TN_HEAD_MAX_BEST] = {0}, n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Listed rows of the head: of one in planes each by itself, of others the blocks of TN_GEMM_ROWS
- * that hold them.
+ * Listed rows of the head: in planes row by row, in other layouts the blocks of TN_GEMM_ROWS that
+ * contain them.
  */
 #include "model/head_list.h"
 
@@ -19,7 +19,7 @@ struct list_task {
     struct tn_forward *f;
     const struct tn_head_need *need;
     const struct tn_format *format;
-    const struct tn_head_search *search; /* planes only */
+    const struct tn_head_search *search; /* for planes only */
     float *logits;
 };
 
@@ -35,7 +35,7 @@ void tn_leave_head_rows(const struct tn_forward *f, uint32_t row, uint32_t n)
 
 /* ---- planes ---- */
 
-/* Where the listed rows from i on that lie in the same block end, at most at `end`. */
+/* The end of the listed rows from i on that are in the same block, at most `end`. */
 static uint32_t block_end(const uint32_t *rows, uint32_t i, uint32_t end, uint32_t block_rows)
 {
     const uint32_t block = rows[i] / block_rows;
@@ -73,9 +73,9 @@ static void list_planes(struct tn_forward *f, const struct tn_head_need *need, c
     f->counters.head_exact += need->n_only;
 }
 
-/* ---- others ---- */
+/* ---- other layouts ---- */
 
-/* The block of listed row i_item, if that is its first. */
+/* The block of listed row i_item, if that is its first listed row. */
 static void block_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct list_task *task = arg;

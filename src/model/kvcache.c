@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Layout of the key/value cache, storing in it and copying its rows.
+ * Layout of the key/value cache inside a block: offsets of heads, values and scales by cache type,
+ * storing rows and copying them.
  */
 #include "model/kvcache.h"
 
@@ -53,7 +54,7 @@ struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *pa
 
 /* ---- storing ---- */
 
-/* One row to its place among the tiles; `is_key` says in which kind. */
+/* Scatters one row over the tiles; `is_key` selects key tiles or value tiles. */
 static void store_row_q8(const struct tn_kernels *kernels, uint32_t dim, uint8_t *tiles,
                          uint16_t *scales, uint32_t row, bool is_key, const float *x)
 {
@@ -91,7 +92,7 @@ static void copy_row_q8(uint32_t dim, const struct tn_kv_rows *to, uint32_t to_r
 {
     uint8_t *to_k = to->k, *to_v = to->v;
     const uint8_t *from_k = from->k, *from_v = from->v;
-    for (uint32_t d = 0; d < dim; d += 4) /* in keys side by side */
+    for (uint32_t d = 0; d < dim; d += 4) /* adjacent in keys */
         memcpy(to_k + tn_kv_q8_key_at(to_row, d, dim), from_k + tn_kv_q8_key_at(from_row, d, dim),
                4);
     for (uint32_t d = 0; d < dim; d++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tables of mixers and feed-forwards: a layer is one of each.
+ * The tables of mixers and feed-forwards, by number.  A layer has one of each; a new one is a line
+ * here.
  */
 #include "model/ffn.h"
 #include "model/mixer.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products with matrices.
- *
- * The rows of a matrix are cut into blocks; runs of blocks are the items of parallel work.  Each
- * thread sums into its own small buffer and writes the scaled result, so no int32 matrix ever
- * exists as a whole.
+ * Products with matrices.  The rows of a matrix are cut into blocks; runs of blocks are the items
+ * of parallel work.  Each thread sums into its own small buffer and writes the scaled result, so no
+ * int32 matrix ever exists as a whole.
  */
 #include "model/matrix.h"
 
@@ -34,8 +32,8 @@ static void derive(struct tn_forward *f, enum tn_act form)
 
 /* ---- dense products ---- */
 
-/* Rows of a block: all that a call takes where few tokens read each weight once; else fewer, so
- * that no thread waits long for the last block of another. */
+/* Rows per block: as many as a call takes if few tokens read each weight once; else fewer, so that
+ * no thread waits long for the last block of another. */
 static uint32_t block_rows(const struct tn_forward *f)
 {
     return f->n_tokens <= TN_FEW_TOKENS ? TN_GEMM_ROWS : TN_GEMM_ROW_ALIGN;
@@ -44,7 +42,8 @@ static uint32_t block_rows(const struct tn_forward *f)
 struct multiply_task {
     struct tn_forward *f;
     const struct tn_product *products;
-    uint32_t first_block[TN_MAX_PRODUCTS + 1]; /* numbers of the first blocks; then of the end */
+    uint32_t first_block[TN_MAX_PRODUCTS + 1]; /* index of each product's first block; then the
+                                                * total */
 };
 
 static void multiply_rows(struct tn_forward *f, const struct tn_product *p, uint32_t row,
@@ -57,7 +56,7 @@ static void multiply_rows(struct tn_forward *f, const struct tn_product *p, uint
         product_of(f, p->w)(dst, rows, p->add, p->w, row, n_rows, &f->s.in, worker);
     if (!w_up)
         return;
-    /* While the gates of these rows are still in the cache. */
+    /* While the gates of these rows are still in the first-level cache. */
     float *up = (float *)worker->scratch->sum;
     product_of(f, w_up)(up, TN_SUM_STRIDE, 0, w_up, row, n_rows, &f->s.in, worker);
     for (uint32_t t = 0; t < f->n_tokens; t++)
@@ -65,7 +64,7 @@ static void multiply_rows(struct tn_forward *f, const struct tn_product *p, uint
                     up + (size_t)t * TN_SUM_STRIDE, n_rows);
 }
 
-/* Blocks [begin, end), by as many rows of a matrix as a call takes. */
+/* Multiplies blocks [begin, end), as many rows per call as a kernel takes. */
 static void multiply_blocks(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
 {
     const struct multiply_task *task = arg;
@@ -118,10 +117,10 @@ void tn_multiply_up(struct tn_forward *f, const struct tn_matrix *up, float *gat
     multiply_dense(f, &product, 1);
 }
 
-/* ---- products that skip ---- */
+/* ---- products that skip zeros ---- */
 
-/* Few items, because each begins with nothing prefetched (rows) or with empty sums (columns); more
- * than threads, so that a busy core may take fewer. */
+/* Few items per thread, because each begins with nothing prefetched (rows) or with empty sums
+ * (columns); more than one, so that a busy core may take fewer. */
 #define SPARSE_ITEMS_PER_THREAD 2u
 #define MIN_ACTIVE_PER_ITEM 96u
 
@@ -141,7 +140,7 @@ struct rows_task {
     uint32_t rows_per_item;
 };
 
-/* Computes rows of up, and act(gate) * up while they are at hand. */
+/* Computes rows of up, and act(gate) * up while they are in the cache. */
 static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct rows_task *task = arg;
@@ -162,7 +161,7 @@ static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
 void tn_multiply_rows(struct tn_forward *f, const struct tn_matrix *up, float *gate,
                       const uint32_t *rows, uint32_t n_active)
 {
-    /* The sums of an item lie in scratch->sum, which has room for TN_C2_MAX_ROWS. */
+    /* The sums of an item are in scratch->sum, which has room for TN_C2_MAX_ROWS. */
     uint32_t per_item = TN_MIN(active_per_item(f, n_active), TN_C2_MAX_ROWS);
     struct rows_task task = {f, up, gate, rows, n_active, per_item};
     count_weights(f, up, (uint64_t)n_active * up->cols);
@@ -170,9 +169,8 @@ void tn_multiply_rows(struct tn_forward *f, const struct tn_matrix *up, float *g
     tn_team_for(f->team, tn_div_ceil_u32(n_active, per_item), rows_item, &task);
 }
 
-/* Columns are spread over threads whole, since a column is only some cache lines long and
- * those are read together; every thread sums its columns apart, and integers may be added in any
- * order. */
+/* Whole columns are spread over threads, because a column is only some cache lines long and is read
+ * at once.  Every thread sums its columns separately; integers may be added in any order. */
 struct cols_task {
     struct tn_forward *f;
     const struct tn_matrix *w;
@@ -189,7 +187,7 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct tn_forward *f = task->f;
     const struct tn_worker worker = tn_worker_of(f, i_thread);
     const struct tn_thread_scratch *scratch = worker.scratch;
-    const bool is_first = *scratch->col_sum_of != f->n_col_sums; /* of this thread */
+    const bool is_first = *scratch->col_sum_of != f->n_col_sums; /* for this thread */
     uint32_t first = i_item * task->cols_per_item;
     uint32_t n = TN_MIN(task->cols_per_item, task->n_active - first);
     for (uint32_t row = 0; row < task->padded_rows; row += TN_C2_MAX_ROWS) {
@@ -203,7 +201,7 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
     *scratch->col_sum_of = f->n_col_sums;
 }
 
-/* Leaves out the columns whose input is zero. */
+/* Skips the columns whose input is zero. */
 static void multiply_cols(struct tn_forward *f, const struct tn_product *p)
 {
     const struct tn_matrix *w = p->w;
@@ -219,7 +217,7 @@ static void multiply_cols(struct tn_forward *f, const struct tn_product *p)
     f->counters.down_active += n_active;
     f->counters.down_cols += w->cols;
     f->n_col_sums++;
-    /* At least one item: without any column the sums are zeros. */
+    /* At least one item, which writes zeros if there are no columns. */
     tn_team_for(f->team, TN_MAX(tn_div_ceil_u32(n_active, per_item), 1u), cols_item, &task);
     tn_finish_cols(f, p, padded);
 }
@@ -272,7 +270,7 @@ static void multiply_input(struct tn_forward *f, const float *x, const float *no
     }
 }
 
-/* Products whose inputs have the same norm: those that rotate it share one input, the others
+/* Products whose inputs have the same norm: those with a rotation share one input, the others
  * another. */
 static void multiply_shared(struct tn_forward *f, const float *x, const float *norm, uint32_t cols,
                             const struct tn_product *products, uint32_t n)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products that skip, for a few tokens.  Rows that matter to any of them are
- * read once, and multiplied for those to whom they matter.  Columns have a list
- * for each token: the tokens take an item, a part of the matrix that stays in a
- * cache, one after the other, and what two of them need comes from memory once.
+ * Products that skip zeros, for 2 to TN_FEW_TOKENS tokens.  Rows that any of the tokens needs are
+ * read once, and multiplied only for the tokens that need them.  Columns have a list for each
+ * token: the tokens process an item, a range of columns that fits a cache, one after the other, so
+ * that columns which several tokens need come from memory once.
  */
 #include "model/matrix_few.h"
 
@@ -11,11 +11,10 @@
 #include "model/activation.h"
 #include "model/acts.h"
 
-/* 160 KB of `up` at 2B-4T size. */
+/* 160 KB of `up` for the dimensions of 2B-4T. */
 #define ROWS_PER_ITEM 256u
-/* Of columns, of which a few tokens want half.  Large, though the second-level cache does not hold
- * it: each call of the kernel begins with nothing prefetched, and begins and ends with the sums of
- * all rows. */
+/* Bytes of columns, of which a few tokens need half.  Larger than the second-level cache: each call
+ * of the kernel begins with nothing prefetched, and loads and stores the sums of all rows. */
 #define MOST_ITEM_BYTES (5u << 19)
 /* More than one, so that a busy core may take fewer. */
 #define COL_ITEMS_PER_THREAD 2u
@@ -35,18 +34,18 @@ struct rows_task {
     float *gate;
 };
 
-/* The rows of an item that matter, and to whom. */
+/* The rows of an item that some token needs, and the tokens that need them. */
 struct active_rows {
     uint32_t rows[ROWS_PER_ITEM]; /* of the matrix, [n] ascending */
-    uint8_t takers[ROWS_PER_ITEM]; /* [n] tokens, a bit each */
+    uint8_t takers[ROWS_PER_ITEM]; /* [n] a bit for each token */
     uint32_t n;
-    uint32_t place[ROWS_PER_ITEM]; /* of a row of the item among them */
-    uint32_t of_token[TN_FEW_TOKENS][ROWS_PER_ITEM]; /* rows of the item, ascending */
+    uint32_t list_index[ROWS_PER_ITEM]; /* [ROWS_PER_ITEM] index of a row in `rows` */
+    uint32_t of_token[TN_FEW_TOKENS][ROWS_PER_ITEM]; /* per token, rows of the item, ascending */
     uint32_t n_of_token[TN_FEW_TOKENS];
 };
 
-/* Of rows [first, first + n); gate [n_tokens][rows] is that of row `first`.  What does not matter
- * becomes the zero that it would give. */
+/* Lists rows [first, first + n); gate [n_tokens][rows] is that of row `first`.  Gates that no token
+ * needs become the zero that their product would be. */
 static void list_active(struct active_rows *a, const struct tn_kernels *k, float *gate,
                         uint32_t rows, uint32_t n_tokens, uint32_t first, uint32_t n)
 {
@@ -60,12 +59,12 @@ static void list_active(struct active_rows *a, const struct tn_kernels *k, float
     for (uint32_t i = 0; i < n; i++) {
         a->rows[a->n] = first + i;
         a->takers[a->n] = takers[i];
-        a->place[i] = a->n;
+        a->list_index[i] = a->n;
         a->n += takers[i] != 0;
     }
 }
 
-/* act(gate) * up of the rows that matter to token t; sum is that of all rows in the list. */
+/* act(gate) * up for the rows that token t needs; sum has those of all listed rows. */
 static void activate_token(const struct active_rows *a, const struct rows_task *task, float *gate,
                            const int32_t *sum, uint32_t t)
 {
@@ -74,7 +73,7 @@ static void activate_token(const struct active_rows *a, const struct rows_task *
     int32_t sums[ROWS_PER_ITEM];
     float gates[ROWS_PER_ITEM], up[ROWS_PER_ITEM];
     for (uint32_t i = 0; i < n; i++) {
-        sums[i] = sum[a->place[active[i]]];
+        sums[i] = sum[a->list_index[active[i]]];
         gates[i] = gate[active[i]];
     }
     f->kernels->scale_i32_f32(up, sums, n, task->up->scale * f->s.in.i8_scale[t]);
@@ -135,7 +134,7 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct cols_task *task = arg;
     const struct tn_forward *f = task->f;
     const struct tn_worker worker = tn_worker_of(f, i_thread);
-    const bool is_first = *worker.scratch->col_sum_of != f->n_col_sums; /* of this thread */
+    const bool is_first = *worker.scratch->col_sum_of != f->n_col_sums; /* for this thread */
     const uint32_t first = i_item * task->cols_per_item;
     const uint32_t n = TN_MIN(task->cols_per_item, task->w->cols - first);
     uint32_t *cols = f->s.active + first;
@@ -161,7 +160,7 @@ void tn_finish_cols(struct tn_forward *f, const struct tn_product *p, uint32_t p
     for (uint32_t i = 0; i < tn_team_n_threads(f->team); i++) {
         const struct tn_thread_scratch *scratch = &f->s.threads[i];
         if (*scratch->col_sum_of != f->n_col_sums)
-            continue; /* it took nothing */
+            continue; /* this thread had no items */
         if (sum)
             tn_add_sums(sum, scratch->col_sum, f->n_tokens * padded);
         else
@@ -177,7 +176,7 @@ void tn_finish_cols(struct tn_forward *f, const struct tn_product *p, uint32_t p
     }
 }
 
-/* As few items as may be, as many for each thread; whole lines of inputs. */
+/* The minimum number of items, as many for each thread; items are whole lines of inputs. */
 static uint32_t choose_cols_per_item(const struct tn_forward *f, uint32_t n_cols, uint32_t padded)
 {
     const uint32_t n_threads = tn_team_n_threads(f->team);

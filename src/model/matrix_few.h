@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products that skip, for 2 to TN_FEW_TOKENS tokens, and what they share with those for one token.
- * Only for matrix.c and ffn.c.
+ * Products that skip zeros, for 2 to TN_FEW_TOKENS tokens, and the functions that they share with
+ * those for one token.  Only for matrix.c and ffns/gated.c.
  */
 #ifndef TN_MATRIX_FEW_H
 #define TN_MATRIX_FEW_H
@@ -16,14 +16,15 @@ static inline struct tn_worker tn_worker_of(const struct tn_forward *f, uint32_t
 /* sum += part; n a multiple of 4. */
 void tn_add_sums(int32_t *sum, const int32_t *part, uint32_t n);
 
-/* Adds up what the threads have in col_sum, [f->n_tokens][padded] of each that took part in product
- * number f->n_col_sums, and writes the result of the product. */
+/* Adds the threads' sums in col_sum, [f->n_tokens][padded] for each thread that took part in
+ * product number f->n_col_sums, and writes the result of the product. */
 void tn_finish_cols(struct tn_forward *f, const struct tn_product *p, uint32_t padded);
 
-/* p->dst of each token from the columns of p->w whose input is not zero; f->s.in has TN_ACT_I8. */
+/* p->dst of each token from the columns of p->w whose input is not zero; needs TN_ACT_I8 of
+ * f->s.in. */
 void tn_multiply_cols_few(struct tn_forward *f, const struct tn_product *p);
 
-/* gate [n][rows of up] = act(gate) * (up x), where gate > 0, else +0: squared ReLU. */
+/* gate [n][rows of up] = act(gate) * (up x) where gate > 0, else +0: squared ReLU. */
 void tn_multiply_rows_few(struct tn_forward *f, const struct tn_matrix *up, float *gate);
 
 #endif

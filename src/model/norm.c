@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * RMSNorm and LayerNorm of states.
+ * RMSNorm and LayerNorm of hidden states (norm.h), token by token, with the order of additions that
+ * the kernels use.
  */
 #include "model/norm.h"
 
@@ -17,7 +18,7 @@ static void rms_norm(const struct tn_kernels *kernels, float *dst, const float *
     kernels->rms_norm_f32(dst, x, norm->weights, n, eps);
 }
 
-/* The mean in 16 sums, as norms and products add. */
+/* The mean, from 16 partial sums in lane order, as in kernels. */
 static float mean_of(const float *x, uint32_t n)
 {
     float lane[16] = {0};
@@ -30,7 +31,7 @@ static float mean_of(const float *x, uint32_t n)
     return tn_tree_sum_f32(lane) / (float)n;
 }
 
-/* The RMSNorm of x - mean(x), whose mean square is the variance of x. */
+/* LayerNorm as the RMSNorm of x - mean(x), whose mean square is the variance of x. */
 static void layer_norm(const struct tn_kernels *kernels, float *dst, const float *x,
                        const struct tn_norm *norm, uint32_t n, float eps)
 {

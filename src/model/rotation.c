@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * R(x) = B^-1/2 H (s * x), and its inverse s * (B^-1/2 H x).
+ * Rotated inputs: R(x) = B^-1/2 H (s * x), and its inverse s * (B^-1/2 H x), with the Hadamard
+ * kernel and the signs s of the file.
  */
 #include "model/rotation.h"
 

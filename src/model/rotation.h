@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rotated inputs: matrices whose weights were multiplied by a block-diagonal Hadamard matrix take
- * R(x) of tern/model_format.h in place of x.
+ * R(x) of tern/model_format.h instead of x.
  */
 #ifndef TN_ROTATION_H
 #define TN_ROTATION_H
@@ -10,21 +10,21 @@
 #include "kern/kern.h"
 #include "tern/status.h"
 
-/* Of all inputs of so many columns. */
+/* The rotation of all inputs of `cols` columns. */
 struct tn_rotation {
     uint32_t cols;
     uint32_t block;     /* divides cols */
     const float *signs; /* [cols] 1 or -1; NULL: all 1 */
 };
 
-/* *out [spec->n_rotations] and *signs, which they point to, are new memory (tn_free), or NULL where
- * there is nothing. TERN_MEMORY. */
+/* Allocates out [spec->n_rotations] and *signs, which they point to (tn_free); NULL if there are no
+ * rotations.  TERN_MEMORY. */
 tern_status tn_rotations_make(struct tn_rotation **out, float **signs,
                               const struct tn_model_spec *spec, struct tern_error *err);
 
-/* x [cols] becomes R(x). */
+/* x [cols] = R(x). */
 void tn_rotate(float *x, const struct tn_rotation *r, const struct tn_kernels *kernels);
-/* x becomes what R makes x of: the rows of rotated embeddings. */
+/* The inverse of R, for the rows of rotated embeddings. */
 void tn_rotate_back(float *x, const struct tn_rotation *r, const struct tn_kernels *kernels);
 
 #endif

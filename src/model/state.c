@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The states of all layers: sizes, and the minimum of what layers can reach.
+ * The states of all layers of a sequence: sizes, and the last position that all layers can reach.
+ * state.h has the contracts.
  */
 #include "model/state.h"
 
@@ -30,7 +31,8 @@ void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers
         sum.sequence += own.sequence;
         sum.checkpoint += own.checkpoint;
     }
-    /* Positions are counted in blocks where no layer keeps anything in them, too. */
+    /* At least one byte: positions are counted in blocks even if no layer stores anything in
+     * them. */
     sum.block = tn_align_up(TN_MAX(sum.block, (size_t)1), PAGE_BYTES);
     sum.checkpoint = tn_align_up(sum.checkpoint, PAGE_BYTES);
     *out = (struct tn_state_plan){sum, layers, n_layer};
@@ -47,14 +49,14 @@ uint64_t tn_kv_bytes_per_token(const struct tn_weights *weights,
     return (sum + TN_KV_BLOCK - 1) / TN_KV_BLOCK;
 }
 
-/* ---- positions that all layers reach ---- */
+/* ---- positions that all layers can reach ---- */
 
 static bool has_state(const struct tn_state_layer *l)
 {
     return l->bytes.sequence > 0;
 }
 
-/* One layer's answer may be a position that another cannot reach: asked until all agree. */
+/* A layer may reach only a position that another cannot: repeats until all agree. */
 static uint32_t reach_all(const struct tn_state_plan *plan, const unsigned char *state,
                           const unsigned char *kept, uint32_t position)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Binding tensors of the file to typed views.
+ * Binds the tensors of the file to typed views, and computes the memory that their formats need.
+ * The file has been checked; only rope factors are checked again, on the copy.
  */
 #include "model/weights.h"
 
@@ -106,8 +107,8 @@ static tern_status bind_in_model(struct tn_weights *out, const struct tn_model_f
     }
 }
 
-/* Factors in the mapping may change at any time: the layers get copies, and these are checked as
- * the file was (model_file_check_tensors.c). */
+/* Factors in the mapping may change at any time: the layers get copies, which are checked again
+ * like the file (model_file_check_tensors.c). */
 static tern_status copy_rope_factors(struct tn_weights *w, struct tern_error *err)
 {
     const uint32_t half = w->rope_half;
@@ -123,7 +124,8 @@ static tern_status copy_rope_factors(struct tn_weights *w, struct tern_error *er
                            w->config->n_layer);
         *factors = memcpy(w->rope_factors + (size_t)i * half, *factors, n * sizeof(float));
         for (uint32_t j = 0; j < n; j++)
-            if (!((*factors)[j] >= TERN_MIN_ROPE_FACTOR && (*factors)[j] <= FLT_MAX)) /* NaN too */
+            if (!((*factors)[j] >= TERN_MIN_ROPE_FACTOR && (*factors)[j] <= FLT_MAX)) /* rejects
+                                                                                       * NaN, too */
                 return tn_fail(err, TERN_MAPPED_IO, "the file changed while it was opened");
     }
     return TERN_OK;
@@ -155,7 +157,7 @@ static void number_ropes(struct tn_weights *w)
 
 /* ---- memory for inputs ---- */
 
-/* is_copied: f32 inputs are not taken where they are, since a norm or padding changes them. */
+/* is_copied: f32 inputs cannot be used in place, because a norm or padding changes them. */
 static void widen(struct tn_input_widths *widths, enum tn_act act, uint32_t cols, bool is_copied)
 {
     if (act != TN_ACT_F32 || is_copied)
@@ -166,7 +168,7 @@ static void widen(struct tn_input_widths *widths, enum tn_act act, uint32_t cols
         widen(widths, TN_ACT_F32, cols, is_copied);
 }
 
-/* widths [TN_N_INPUTS_AS]: of the input that the matrix shares. */
+/* widths [TN_N_INPUTS_AS]: of the input that the matrix shares with others. */
 static void widen_for(struct tn_weights *w, struct tn_input_widths *widths,
                       const struct tn_matrix *m, bool is_copied)
 {
@@ -175,7 +177,7 @@ static void widen_for(struct tn_weights *w, struct tn_input_widths *widths,
         const struct tn_format *format = m == &w->head ? tn_format_of_head(m->format, inputs)
                                                        : tn_format_with(m->format, inputs);
         widen(&widths[i], format->act, m->cols, is_copied);
-        if (m->rotation) /* whatever the form, it is made of the rotated one */
+        if (m->rotation) /* every precision is made from the rotated input */
             widen(&widths[i], TN_ACT_F32, m->cols, true);
         if (format->mul_rows)
             widen(&widths[i], TN_ACT_PREP, m->cols, is_copied);
@@ -192,7 +194,7 @@ static void widen_for(struct tn_weights *w, struct tn_input_widths *widths,
     }
 }
 
-/* Experts gather their inputs, and those of down have memory of their own. */
+/* Experts gather their inputs, and the inputs of their down matrices have separate memory. */
 static void widen_for_place(struct tn_weights *w, uint32_t place, const struct tn_matrix *m)
 {
     if (place == TN_MATRIX_EXPERT_DOWN || place == TN_MATRIX_SHARED_DOWN) {
@@ -219,7 +221,7 @@ static void measure_inputs(struct tn_weights *w)
 static const struct tn_rotation *find_rotation(const struct tn_weights *w, uint32_t cols)
 {
     const struct tn_rotation *r = w->rotations;
-    while (r->cols != cols) /* the file was checked: there is one */
+    while (r->cols != cols) /* the file was checked: one exists */
         r++;
     return r;
 }

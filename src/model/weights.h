@@ -10,7 +10,7 @@
 #include "file/model_file.h"
 #include "model/format.h"
 
-/* Places of the matrices of a layer, in the order of the slots. */
+/* Indices of the matrices of a layer, in the order of the slots. */
 #define TN_PLACE_MATRIX(role) TN_MATRIX_##role,
 #define TN_PLACE_ROW_LIST(role) TN_MATRIX_##role,
 #define TN_PLACE_COL_LIST(role) TN_MATRIX_##role,
@@ -27,14 +27,14 @@ enum tn_matrix_place {
     TN_N_MATRICES
 };
 
-extern const uint8_t tn_matrix_places[TN_ROLE_END]; /* by role; meaningless for other slots */
+extern const uint8_t tn_matrix_places[TN_ROLE_END]; /* by role; undefined for other slots */
 
 struct tn_ffn;
 struct tn_mixer;
 
-/* Of the kind that the configuration names. */
+/* A norm of the kind that the configuration names. */
 struct tn_norm {
-    const float *weights, *bias; /* NULL: there is no norm, no bias */
+    const float *weights, *bias; /* NULL: no norm, no bias */
 };
 
 struct tn_layer {
@@ -42,10 +42,10 @@ struct tn_layer {
     struct tn_layer_dims dims;
     const struct tn_mixer *mixer; /* model/mixer.h */
     const struct tn_ffn *ffn;     /* model/ffn.h */
-    const float *vectors[TN_ROLE_END]; /* by role, of the length that slots.h says; NULL: none */
-    struct tn_matrix matrices[TN_N_MATRICES]; /* by place, of stacks matrix 0; format NULL: none */
-    uint32_t i_rope; /* layers that rotate by the same angles have the same number */
-    /* The layer's stretch of the file, for read-ahead and for giving pages back. */
+    const float *vectors[TN_ROLE_END]; /* by role, of the length in slots.h; NULL: none */
+    struct tn_matrix matrices[TN_N_MATRICES]; /* by index; for stacks matrix 0; format NULL: none */
+    uint32_t i_rope; /* layers with the same angles have the same number */
+    /* The layer's range in the file, for read-ahead and for releasing pages. */
     uint64_t begin, end;
 };
 
@@ -55,12 +55,12 @@ static inline const struct tn_matrix *tn_matrix_of(const struct tn_layer *layer,
     return &layer->matrices[tn_matrix_places[role]];
 }
 
-/* The most columns of an input in each form, 0: no product takes it. */
+/* The maximum columns of an input in each format, 0: no product takes it. */
 struct tn_input_widths {
     uint32_t of[TN_N_ACTS];
 };
 
-/* *out becomes the matrix of expert i in a stack. */
+/* Sets out to the matrix of expert i in a stack. */
 void tn_matrix_slice(struct tn_matrix *out, const struct tn_matrix *stack, uint32_t i);
 
 struct tn_weights {
@@ -79,20 +79,20 @@ struct tn_weights {
     float *rope_factors; /* of all layers that have them, heap */
     struct tn_rotation *rotations; /* heap, as their signs; NULL: none */
     float *rotation_signs;
-    uint32_t mixers, ffns; /* bit k: a layer has number k */
-    uint32_t rope_half;    /* pairs that a layer rotates, at most */
-    /* Which memory the formats of the matrices need. */
+    uint32_t mixers, ffns; /* bit k: some layer has number k */
+    uint32_t rope_half;    /* the maximum of the layers' rotated pairs */
+    /* The memory that the formats of the matrices need. */
     struct tn_input_widths widths[TN_N_INPUTS_AS];
-    struct tn_input_widths expert_widths[TN_N_INPUTS_AS]; /* of gate and up of experts alone */
+    struct tn_input_widths expert_widths[TN_N_INPUTS_AS]; /* of gate and up of experts only */
     struct tn_input_widths down_widths[TN_N_INPUTS_AS];   /* of down of experts, not in widths */
-    struct tn_input_widths shared_widths[TN_N_INPUTS_AS]; /* likewise, of the shared expert */
-    size_t lut_bytes, row_bytes; /* of each thread: format.h */
-    size_t col_sum_rows;         /* padded rows of matrices whose columns can be left out */
-    size_t n_listed;             /* rows or columns that can be left out */
+    struct tn_input_widths shared_widths[TN_N_INPUTS_AS]; /* the same for the shared expert */
+    size_t lut_bytes, row_bytes; /* per thread: format.h */
+    size_t col_sum_rows;         /* padded rows of matrices whose columns can be skipped */
+    size_t n_listed;             /* rows or columns that can be skipped */
 };
 
 /* Binds slots to views. `file` was opened by tn_model_file_open, which checked presence and shapes.
- * TERN_UNSUPPORTED: the file is valid, but no format takes one of its matrices. */
+ * TERN_UNSUPPORTED: the file is valid, but no format supports one of its matrices. */
 tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *file,
                             struct tern_error *err);
 void tn_weights_fini(struct tn_weights *weights);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sizes of a workspace.
+ * Sizes of a workspace, and the layout of its scratch memory.  The same functions count (with a
+ * NULL arena) and lay out, so that the two cannot disagree.
  */
 #include "model/workspace_size.h"
 
@@ -128,8 +129,8 @@ void tn_acts_layout(struct tn_acts *out, struct tn_arena *arena,
     out->f32_own = take_f32(arena, n * tn_kern_pad(widths->of[TN_ACT_F32]));
 }
 
-/* The memory of a mixer or feed-forward that layers have, from a place in the arena that they
- * share: only one of them runs at a time.  *used becomes the end of the largest. */
+/* The memory of a mixer or feed-forward, at an arena offset that all of them share: only one of
+ * them runs at a time.  *used becomes the end of the largest. */
 static void layout_part(void *out, const struct tn_arena *shared, size_t *used,
                         tn_scratch_layout_fn *layout, const struct tn_weights *weights,
                         const struct tn_workspace_input *input)

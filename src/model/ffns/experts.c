@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mixture of experts: each row of the batch takes the few experts that a router chooses.
+ * Mixture of experts: a router chooses a few experts for each row of the batch.
  *
  *   1. router(x) for all rows; softmax, the largest ones, their weights
  *   2. the pairs (row, expert), sorted by expert, in groups of one expert: each expert's weights
- *      are read for all its rows together, and those of experts without rows not at all
+ *      are read once for all its rows; experts without rows are not read
  *   3. act(gate x) * up x of all groups, spread over (group, block of rows of the matrix)
  *   4. down of all groups likewise
  *   5. for each row the sum of its experts' results, in ascending order of experts, then that of
- *      the shared expert, which takes all rows and is part of 1, 3 and 4
+ *   the shared expert, which processes all rows in steps 1, 3 and 4
  *
- * Products give the same bits for one input as for many, and the order of sums is fixed: what a row
- * gives does not depend on the rows beside it.
+ * Products give the same bits for one input as for many, and the order of sums is fixed, so the
+ * result of a row does not depend on the other rows.
  */
 #include "base/bits.h"
 #include "base/compiler.h"
@@ -22,8 +22,8 @@
 #include "model/ffn.h"
 #include "model/matrix_few.h"
 
-#define ROUTER_ROWS 16u /* of an item of parallel work */
-#define GROUP_ROWS 64u  /* rows of the batch, at most, that a group gathers */
+#define ROUTER_ROWS 16u /* rows per item of parallel work */
+#define GROUP_ROWS 64u  /* maximum rows of the batch that a group gathers */
 
 struct group {
     uint32_t expert;
@@ -31,22 +31,22 @@ struct group {
 };
 
 struct thread {
-    struct tn_acts gathered; /* rows of the input, of a group */
+    struct tn_acts gathered; /* rows of the input that a group takes */
 };
 
 struct scratch {
     float *router;     /* [n_batch][n_experts] logits, then probabilities */
     uint32_t *experts; /* [n_batch][n_used] chosen, ascending */
-    float *weights;    /* [n_batch][n_used] of these */
+    float *weights;    /* [n_batch][n_used] weights of these */
     uint32_t *pairs;   /* [n_batch][n_used] their numbers among all pairs, which are sorted by
-                          expert, then row */
+                        * expert, then row */
     uint32_t *rows;    /* [pairs] */
     uint32_t *ends;    /* [n_experts] end of an expert's pairs */
     struct group *groups;
     float *gate;         /* [pairs][expert_ffn] */
     struct tn_acts down; /* [pairs] input of down */
     float *out;          /* [pairs][hidden] */
-    /* The shared expert's, like the three above, of all rows; and the logits of its weights. */
+    /* The same three for the shared expert and all rows, and the logits of its weights. */
     float *shared_gate; /* [n_batch][shared_ffn] */
     struct tn_acts shared_down;
     float *shared_out;    /* [n_batch][hidden] */
@@ -54,7 +54,7 @@ struct scratch {
     struct thread threads[];
 };
 
-/* Matrices of a feed-forward: stacks, or those of the shared expert. */
+/* The matrices of a feed-forward: stacks, or those of the shared expert. */
 struct matrices {
     const struct tn_matrix *gate, *up, *down;
 };
@@ -68,7 +68,7 @@ struct task {
     uint32_t n_groups;
 };
 
-/* ---- which experts ---- */
+/* ---- routing ---- */
 
 static void router_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
@@ -85,8 +85,7 @@ static void router_item(void *arg, uint32_t i_item, uint32_t i_thread)
     tn_format_mul(w->format, f->n_tokens)(task->s->shared_router, 1, 0, w, 0, 1, &f->s.in, &worker);
 }
 
-/* The largest of p that is not negative, of equal ones the first; NaN only where nothing else is
- * left. */
+/* The largest of p that is not negative, the first of equal ones; NaN only if no other is left. */
 static uint32_t find_largest(const float *p, uint32_t n)
 {
     uint32_t best = n;
@@ -96,7 +95,7 @@ static uint32_t find_largest(const float *p, uint32_t n)
     return best;
 }
 
-/* Inserts an expert and its weight into the first n of a list that ascends by expert. */
+/* Inserts an expert and its weight into the first n entries of a list sorted by expert. */
 static void insert(uint32_t *experts, float *weights, uint32_t n, uint32_t expert, float weight)
 {
     for (; n > 0 && experts[n - 1] > expert; n--) {
@@ -151,7 +150,7 @@ static void choose(struct task *task)
 
 /* ---- pairs and groups ---- */
 
-/* Sorts the pairs by expert and row: counts, ends, places. */
+/* Counting sort of the pairs by expert and row. */
 static void sort_pairs(struct task *task)
 {
     struct scratch *s = task->s;
@@ -163,7 +162,7 @@ static void sort_pairs(struct task *task)
         s->ends[s->experts[i]]++;
     for (uint32_t e = 0, end = 0; e < c->n_experts; e++) {
         const uint32_t n = s->ends[e];
-        s->ends[e] = end; /* its beginning, until its pairs have places */
+        s->ends[e] = end; /* the beginning, until its pairs are placed */
         end += n;
     }
     for (uint32_t i = 0; i < n_pairs; i++) {
@@ -186,7 +185,7 @@ static void make_groups(struct task *task)
         }
 }
 
-/* Announces the matrices of all chosen experts, so that a disk can read them side by side. */
+/* Announces the matrices of all chosen experts, so that a disk can read them in parallel. */
 static void announce(const struct task *task)
 {
     const struct tn_forward *f = task->f;
@@ -209,7 +208,7 @@ static const struct tn_format *format_of(const struct tn_forward *f, const struc
 }
 
 /* dst [x->n][stride]: rows [row, row + n_rows) of W x; W is the expert's matrix of a stack, or the
- * only one. */
+ * only matrix. */
 static void multiply(const struct tn_forward *f, float *dst, size_t stride,
                      const struct tn_matrix *stack, uint32_t expert, uint32_t row, uint32_t n_rows,
                      const struct tn_acts *x, const struct tn_worker *worker)
@@ -219,7 +218,7 @@ static void multiply(const struct tn_forward *f, float *dst, size_t stride,
     tn_format_mul(format_of(f, &w), x->n)(dst, stride, 0, &w, row, n_rows, x, worker);
 }
 
-/* Of n matrices of a stack. */
+/* Counts n matrices of a stack. */
 static void count_weights(struct tn_forward *f, const struct tn_matrix *w, uint32_t n)
 {
     if (f->is_decode)
@@ -229,7 +228,7 @@ static void count_weights(struct tn_forward *f, const struct tn_matrix *w, uint3
 
 static void clamp(float *gate, float *up, uint32_t n, float limit)
 {
-    for (uint32_t i = 0; i < n; i++) { /* NaN stays */
+    for (uint32_t i = 0; i < n; i++) { /* NaN stays NaN */
         gate[i] = gate[i] > limit ? limit : gate[i];
         up[i] = up[i] > limit ? limit : up[i] < -limit ? -limit : up[i];
     }
@@ -267,13 +266,13 @@ static uint32_t blocks_of(const struct tn_matrix *w)
     return tn_div_ceil_u32(w->rows, TN_GEMM_ROWS);
 }
 
-/* Blocks of the shared expert, which are the first items of a region; 0 where there is none. */
+/* Blocks of the shared expert, which are the first items of a region; 0 if there is none. */
 static uint32_t shared_blocks(const struct task *task, const struct tn_matrix *w)
 {
     return task->has_shared ? blocks_of(w) : 0;
 }
 
-/* The input of a group: rows of that of all. */
+/* The input of a group: the group's rows of the whole input. */
 static struct tn_acts input_of(const struct task *task, const struct group *g, uint32_t i_thread)
 {
     const struct tn_forward *f = task->f;
@@ -324,7 +323,7 @@ static void down_item(void *arg, uint32_t i_item, uint32_t i_thread)
                g->expert, (i_item - n_shared) % n_blocks, &x, i_thread);
 }
 
-/* Makes the form of the input that a matrix takes, and counts n of its stack. */
+/* Makes the input format that a matrix takes, and counts n matrices of its stack. */
 static void prepare(struct tn_forward *f, struct tn_acts *x, const struct tn_matrix *w, uint32_t n)
 {
     tn_acts_derive(x, format_of(f, w)->act, f->kernels, f->team);

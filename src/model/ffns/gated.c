@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The gated feed-forward, down(act(gate(x)) * up(x)), and what squared ReLU lets it skip.
- *
- * relu(g)^2 * u is zero wherever g <= 0, and after the sub-norm many values
- * round to the int8 zero.  So when one token is decoded and the layouts allow
- * it (up in rows, down in columns):
+ * The gated feed-forward, down(act(gate(x)) * up(x)), and the products that squared ReLU lets it
+ * skip.  relu(g)^2 * u is zero wherever g <= 0, and after the sub-norm many values round to the
+ * int8 zero.  So when one token is decoded and the layouts allow it (up in rows, down in columns):
  *
  *   1. gate for all rows
  *   2. up only for the rows with gate > 0
  *   3. down only for the columns whose int8 input is not zero
  *
- * What is skipped would have added an exact zero: the bits are those of the
- * dense path.  With a full list the same kernels are the dense path.
+ * Skipped terms would have added an exact zero: the bits are those of the dense path.  With a full
+ * list the same kernels are the dense path.
  */
 #include "model/activation.h"
 #include "model/acts.h"
@@ -21,7 +19,7 @@
 
 struct scratch {
     float *gate; /* [n_batch][ffn]; then the product act(gate) * up */
-    float *up;   /* [n_batch][ffn], where keeps_up */
+    float *up;   /* [n_batch][ffn], if keeps_up */
 };
 
 static const struct scratch *scratch_of(const struct tn_forward *f)
@@ -29,8 +27,8 @@ static const struct scratch *scratch_of(const struct tn_forward *f)
     return f->s.ffns[TERN_FFN_GATED];
 }
 
-/* Gate and up are computed apart: they have biases, or they do not share an input, since each has
- * a norm of its own or only one is rotated. */
+/* Whether gate and up are computed separately: they have biases, or they do not share an input,
+ * because each has a norm or only one is rotated. */
 static bool keeps_up(const struct tn_layer *layer)
 {
     const float *const *v = layer->vectors;
@@ -40,8 +38,8 @@ static bool keeps_up(const struct tn_layer *layer)
                tn_matrix_of(layer, TERN_ROLE_UP)->rotation;
 }
 
-/* Numbers of the rows of up that matter: gate > 0, or all when the activation has no zeros.  What
- * does not matter becomes the zero that it would give. */
+/* Lists the needed rows of up: gate > 0, or all if the activation has no zeros.  Other gates become
+ * the zero that their product would be. */
 static uint32_t list_active_rows(const struct tn_forward *f, uint32_t n_ffn, uint32_t *rows)
 {
     if (f->activation == TERN_ACT_RELU2)
@@ -51,7 +49,7 @@ static uint32_t list_active_rows(const struct tn_forward *f, uint32_t n_ffn, uin
     return n_ffn;
 }
 
-/* One token: gate for all rows, then up for those that matter. */
+/* One token: gate for all rows, then up for the needed ones. */
 static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
 {
     const uint32_t hidden = f->weights->config->hidden;
@@ -66,10 +64,10 @@ static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uin
     tn_region_end(f, TN_REGION_UP, start);
 }
 
-/* Beyond this share of positive gates all rows of up together are faster than lists of a few
- * tokens. */
+/* From this share of positive gates on, all rows of up together are faster than a few tokens'
+ * lists. */
 #define MAX_DENSITY_FEW 0.4
-/* Gates of each token that tell the share. */
+/* Gates per token from which the share is estimated. */
 #define SAMPLE_GATES 512u
 
 static bool is_sparse(const struct tn_forward *f, const float *gate, uint32_t n_ffn)
@@ -82,7 +80,7 @@ static bool is_sparse(const struct tn_forward *f, const float *gate, uint32_t n_
     return n_positive <= MAX_DENSITY_FEW * n * f->n_tokens;
 }
 
-/* A few tokens: the same, but for gates that are mostly positive. */
+/* A few tokens: the same, unless gates are mostly positive. */
 static void gate_then_up_few(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
 {
     const struct tern_file_config *c = f->weights->config;
@@ -100,7 +98,7 @@ static void gate_then_up_few(struct tn_forward *f, const struct tn_layer *layer,
 
 struct activate_task {
     struct tn_forward *f;
-    uint32_t n; /* values of a token */
+    uint32_t n; /* values per token */
 };
 
 static void activate_item(void *arg, uint32_t t, uint32_t i_thread)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The feed-forward without a gate, down(act(up(x))).
+ * The feed-forward without a gate, down(act(up(x))), with biases where the model has them.  Nothing
+ * is skipped.
  */
 #include "model/activation.h"
 #include "model/counters.h"
@@ -14,7 +15,7 @@ struct scratch {
 struct activate_task {
     struct tn_forward *f;
     float *x;
-    uint32_t n; /* values of a token */
+    uint32_t n; /* values per token */
 };
 
 static void activate_item(void *arg, uint32_t t, uint32_t i_thread)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrices in bf16, row after row: inputs in f32, sums in lane order.
+ * The format of matrices in bf16, row after row: inputs in f32, sums in lane order, no scales.  All
+ * products use the gemv kernel.
  */
 #include "base/half.h"
 #include "model/acts.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small integers in planes of bits (q8, q6, q4): some rows at a time are unpacked
- * to int8 and multiplied as these are.  The search for the best rows of a head
- * (head.c) reads the planes themselves.
+ * The format of small integers in planes of bits (q8, q6, q4): some rows at a time are unpacked to
+ * int8 and multiplied like q8.  The search for the best rows of a head (head.c) reads the planes
+ * directly.
  */
 #include "base/compiler.h"
 #include "model/acts.h"

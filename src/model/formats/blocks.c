@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrices in blocks, as GGUF files hold them: twelve layouts, three forms of
- * the input each.  8 bits, where they were measured to cost a trained model less
- * than 0.001 nats per token (bench/input_forms.py), else 16 bits, unless an
- * engine asks for one of these or for f32, the yardstick of both.
+ * The formats of matrices in blocks, as in GGUF files: twelve layouts with three precisions of the
+ * input each.  The default is 8 bits for the layouts where that was measured to cost a trained
+ * model less than 0.001 nats per token (bench/input_forms.py), else 16 bits; an engine may request
+ * one of these or f32, the reference for both.
  */
 #include "base/bits.h"
 #include "kern/blocks.h"
@@ -16,7 +16,7 @@ static struct tn_blocks blocks_of(const struct tn_matrix *w)
     return (struct tn_blocks){w->data, w->rows, w->cols, w->layout};
 }
 
-/* Kernels write all rows of a tile, so that their results begin in scratch->sum. */
+/* Kernels write all rows of a tile, so their results go to scratch->sum first. */
 static struct tn_product_rows sums_of(const struct tn_worker *worker)
 {
     return (struct tn_product_rows){(float *)worker->scratch->sum, TN_SUM_STRIDE};
@@ -96,7 +96,7 @@ static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
     tn_blocks_unpack_row(dst, &blocks, row);
 }
 
-/* Scales that are NaN or infinite.  The tensor's padding rows are zeros. */
+/* Finds scales that are NaN or infinite.  The tensor's padding rows are zeros. */
 static uint64_t find_bad(const void *data, uint64_t n_bytes, const struct tern_file_tensor *t)
 {
     const struct tn_blocks blocks = {data, t->rows, t->cols, t->layout};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrices in f32, row after row: sums in lane order.
+ * The format of matrices in f32, row after row: sums in lane order, no scales.  All products use
+ * the gemv kernel.
  */
 #include <string.h>
 

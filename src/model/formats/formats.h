@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The formats, one file each.  A new one is a line here, its file, and the lines
- * of its layout in tern/model_format.h and arch/layouts.h.
+ * The list of formats, one file each.  A new one is a line here, its file, and the lines of its
+ * layout in tern/model_format.h and arch/layouts.h.
  */
 #ifndef TN_FORMATS_H
 #define TN_FORMATS_H
@@ -39,25 +39,26 @@
 TN_FORMAT_LIST(TN_FORMAT_DECLARE)
 #undef TN_FORMAT_DECLARE
 
-/* ---- what formats share ---- */
+/* ---- shared by formats ---- */
 
-/* Where a product writes y [n][stride] before it is added: dst itself when nothing is added. */
+/* The memory to which a product writes y [n][stride] before it is added: dst itself if nothing is
+ * added. */
 struct tn_product_rows {
     float *y;
     size_t stride;
 };
 struct tn_product_rows tn_product_begin(float *dst, size_t dst_stride, float add,
                                         const struct tn_worker *worker);
-/* From y, in scratch->sum or in dst, to dst: dst becomes y, or += add * y. */
+/* Moves y from scratch->sum or dst to dst: dst becomes y, or += add * y. */
 void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_stride, float add,
                     uint32_t n_rows, uint32_t n, const struct tn_worker *worker);
 
 /* Memory for the look-up tables of an input of T2. */
 size_t tn_t2_lut_bytes(uint32_t cols);
 
-/* find_bad of values in these types: NaN and infinities.  The tensor does not matter. */
+/* find_bad of values in these types: NaN and infinities.  The tensor argument is ignored. */
 tn_find_bad_fn tn_find_bad_f32, tn_find_bad_f16, tn_find_bad_bf16;
-/* The unused code of ternary layouts; likewise. */
+/* find_bad of ternary layouts, the unused code; the tensor argument is ignored. */
 tn_find_bad_fn tn_find_code3;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrices in int8, row after row, with a scale for each row: inputs in f32,
- * sums in lane order.
+ * The format of matrices in int8, row after row, with a scale for each row: inputs in f32, sums in
+ * lane order.
  */
 #include "model/acts.h"
 #include "model/formats/formats.h"

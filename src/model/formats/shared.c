@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What formats share: the end of a product, and values that no file holds.
+ * Code that formats share: the destination of a product, and the search for values that no valid
+ * file contains.
  */
 #include <string.h>
 
@@ -33,7 +34,7 @@ void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_s
     }
 }
 
-/* ---- values that no file holds ---- */
+/* ---- invalid values ---- */
 
 uint64_t tn_find_bad_f32(const void *data, uint64_t n_bytes, const struct tern_file_tensor *t)
 {

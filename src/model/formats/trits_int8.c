@@ -2,8 +2,8 @@
  *
  * Ternary matrices with one scale, in T2, R2 and C2: inputs in int8, exact sums
  * in int32, then y = sum * (scale of the weights * scale of the input).  One
- * token takes the multiplication-free gemv kernels, several take gemm; both give
- * the same sums.  Of R2 rows, of C2 columns can be left out.
+ * token takes the multiplication-free gemv kernels, several take gemm; both give the same sums.
+ * Products skip rows of R2 and columns of C2.
  */
 #include "base/bits.h"
 #include "kern/pack.h"
@@ -11,7 +11,7 @@
 #include "model/formats/formats.h"
 #include "model/workspace_size.h"
 
-/* dst becomes, or gets added, what the sums of all tokens stand for. */
+/* Sets dst to, or adds to it, the scaled sums of all tokens. */
 static void write_sums(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
                        uint32_t n_rows, const struct tn_acts *x, const struct tn_worker *worker)
 {
@@ -36,8 +36,8 @@ static void multiply_tokens(tn_gemm_i8_fn *gemm, float *dst, size_t dst_stride, 
     write_sums(dst, dst_stride, add, w, n_rows, x, worker);
 }
 
-/* The look-up tables of the rounded input, once for each thread: making them takes 2 us, fetching
- * 100 KB of them from another core's cache takes longer. */
+/* Makes the look-up tables of the rounded input, once for each thread: that takes 2 us, which is
+ * less than fetching 100 KB of them from another core's cache. */
 static void prepare_lut(const struct tn_acts *x, const struct tn_worker *worker)
 {
     struct tn_thread_scratch *s = worker->scratch;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary matrices in T2 with a scale per row and group of columns: inputs in 16
- * bits; in 8 bits, coarser and faster; or in f32, the yardstick of both.
+ * The format of ternary matrices in T2 with a scale per row and group of columns: inputs in 16
+ * bits; in 8 bits, coarser and faster; or in f32, the reference for both.
  */
 #include "base/bits.h"
 #include "kern/pack.h"
@@ -12,7 +12,7 @@
 static_assert(TN_X16_FEW <= TN_FEW_TOKENS && TN_X8_FEW <= TN_FEW_TOKENS,
               "gemv takes whole bands of rows");
 
-/* Kernels write all rows of a tile, so that their results begin in scratch->sum. */
+/* Kernels write all rows of a tile, so their results go to scratch->sum first. */
 static struct tn_product_rows sums_of(const struct tn_worker *worker)
 {
     return (struct tn_product_rows){(float *)worker->scratch->sum, TN_SUM_STRIDE};

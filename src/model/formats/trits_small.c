@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary matrices in T5: the tiles of a call are unpacked to a band of T2 in a thread's memory,
- * which the products of T2 then read from the cache.  So the results are those of T2, bit for bit.
+ * The format of ternary matrices in T5: the tiles of a call are unpacked to a band of T2 in a
+ * thread's memory, which the products of T2 then read from the cache.  So the results have the bits
+ * of T2.
  */
 #include "base/bits.h"
 #include "kern/pack.h"
@@ -13,7 +14,7 @@ static uint32_t n_runs_of(uint32_t cols)
     return tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN);
 }
 
-/* Tiles of 64 rows in the band of a row. */
+/* Tiles of 64 rows in the band that contains a row. */
 static uint32_t n_tiles_of(const struct tn_matrix *w, uint32_t band)
 {
     return tn_div_ceil_u32(TN_MIN(w->rows - band, TERN_T2_BAND_ROWS), TERN_T2_TILE_ROWS);
@@ -27,8 +28,8 @@ static const void *scales_of_band(const struct tn_matrix *w, uint32_t band)
                        : NULL;
 }
 
-/* *out becomes the band of rows [row, row + n_rows) as a matrix in T2, of which only the tiles of
- * these rows are there.  Returns its first row. */
+/* Makes out the band of rows [row, row + n_rows) as a matrix in T2, in which only the tiles of
+ * these rows are valid.  Returns its first row. */
 static uint32_t unpack_band(struct tn_matrix *out, const struct tn_matrix *w, uint32_t row,
                             uint32_t n_rows, const struct tn_worker *worker)
 {
@@ -50,7 +51,7 @@ static uint32_t unpack_band(struct tn_matrix *out, const struct tn_matrix *w, ui
     return band;
 }
 
-/* What a product of T5 does, by the product of T2 for the same inputs. */
+/* A product of T5 from the product of T2 for the same inputs. */
 #define PRODUCT(name, of_t2)                                                                       \
     static void name(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,          \
                      uint32_t row, uint32_t n_rows, const struct tn_acts *x,                       \
@@ -102,14 +103,14 @@ static void bind_groups(struct tn_matrix *w, const struct tern_file_tensor *t)
     };
 }
 
-/* A band of T2, and the trits of a row. */
+/* Memory for a band of T2 and the trits of a row. */
 static size_t row_bytes(uint32_t cols)
 {
     return (size_t)TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS * n_runs_of(cols) * TERN_T2_RUN_BYTES +
            cols;
 }
 
-/* The two groups of a run that are stored as in T2. */
+/* Only the two groups of a run that are stored as in T2 can contain the unused code. */
 static uint64_t find_bad(const void *data, uint64_t n_bytes, const struct tern_file_tensor *t)
 {
     const uint8_t *bytes = data;
