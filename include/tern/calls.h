@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls of tools in an answer, told from its text while it comes.
+ * Tool calls in an answer, detected while its text streams.
  *
  *   tagged  text <tool_call>{"name": "f", "arguments": {...}}</tool_call> ...    Qwen, Hermes
- *   bare    {"name": "f", "parameters": {...}}, which is all of the answer       LLaMA 3.1
+ *   bare    {"name": "f", "parameters": {...}}, which is the whole answer        LLaMA 3.1
  *
- * Which one a model writes its template says, since it asks for it.
+ * The chat template decides which of them a model writes, because it asks the model for it.
  */
 #ifndef TERN_CALLS_H
 #define TERN_CALLS_H
@@ -19,8 +19,8 @@ extern "C" {
 enum tern_call_form { TERN_CALLS_TAGGED, TERN_CALLS_BARE };
 
 /* The form that a template asks for when it renders this conversation, an object with "messages"
- * and "tools" (tern_chat_render_json).  TERN_UNSUPPORTED: it knows no tools, or asks for another
- * form; else as tern_chat_render_json. */
+ * and "tools" (tern_chat_render_json).  TERN_UNSUPPORTED: it does not support tools, or asks for
+ * another form; other errors as for tern_chat_render_json. */
 tern_status tern_chat_call_form(enum tern_call_form *out, const struct tern_chat_template *t,
                                 const char *json, size_t n_json,
                                 const struct tern_chat_params *params, struct tern_error *err);
@@ -29,24 +29,24 @@ struct tern_calls;
 
 struct tern_call {
     const char *name;
-    const char *arguments; /* JSON, as the model writes it, without white space between values */
-    size_t n_text; /* bytes of the text beside the calls that stand in front of it */
+    const char *arguments; /* JSON as the model writes it, without white space between values */
+    size_t n_text; /* bytes of the text outside calls that precede it */
 };
 
-/* A call counts when all of it is there and is JSON; what is not stays text.  Or, is_early, as soon
- * as its name is known and its arguments begin: they come piece by piece then, and whether they are
- * JSON in the end nobody knows.  TERN_MEMORY. */
+/* A call is reported when it is complete and is valid JSON; otherwise it stays text.  With
+ * is_early, it is reported as soon as its name is known and its arguments begin: the arguments then
+ * arrive in pieces and may turn out not to be JSON.  TERN_MEMORY. */
 tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form, bool is_early,
                               struct tern_error *err);
 void tern_calls_free(struct tern_calls *calls);
-/* Takes more of the answer; what may be part of a call is held back.  TERN_MEMORY. */
+/* Takes more of the answer; holds back text that may belong to a call.  TERN_MEMORY. */
 tern_status tern_calls_push(struct tern_calls *calls, const char *text, size_t n,
                             struct tern_error *err);
-/* The answer has ended: what was held back becomes a call or text.  TERN_MEMORY. */
+/* Ends the answer: held-back text becomes a call or text.  TERN_MEMORY. */
 tern_status tern_calls_end(struct tern_calls *calls, struct tern_error *err);
-/* The text beside the calls since the last time, *n bytes, valid until the next push. */
+/* The text outside calls since the last time, *n bytes, valid until the next push. */
 const char *tern_calls_take_text(struct tern_calls *calls, size_t *n);
-/* The calls so far, of which there are tern_calls_count; valid until the next push. */
+/* The calls so far, tern_calls_count of them; valid until the next push. */
 size_t tern_calls_count(const struct tern_calls *calls);
 struct tern_call tern_calls_get(const struct tern_calls *calls, size_t i);
 

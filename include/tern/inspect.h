@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking at a model before it is converted: a GGUF file, a safetensors file,
- * or a Hugging Face directory.
+ * Inspects a model before it is converted: a GGUF file, a safetensors file, or a Hugging Face
+ * directory. `tern info` and `tern pull` show the results.
  */
 #ifndef TERN_INSPECT_H
 #define TERN_INSPECT_H
@@ -17,13 +17,13 @@ extern "C" {
 #endif
 
 /* Opaque; one thread at a time.  Reads headers and the small files of a directory, and the first
- * layer of models of which only the weights say whether they are ternary. */
+ * layer of models whose weights alone show whether they are ternary. */
 struct tern_source;
 
 struct tern_source_summary {
     const char *format; /* "gguf", "safetensors" (one file), "folder" */
     const char *family; /* "bitnet", "llama", ...; NULL: not recognised */
-    bool is_convertible; /* as far as headers and the first layer tell: tern_convert takes it */
+    bool is_convertible; /* judging by headers and the first layer, tern_convert accepts it */
     const char *reason;  /* why not; "" otherwise */
     bool has_tokenizer;  /* else a convertible source needs tern_convert_params.no_tokenizer */
     uint64_t file_bytes; /* of all weight files */
@@ -46,26 +46,27 @@ struct tern_source_tensor_info {
     uint64_t n_bytes;
 };
 
-/* True for a path that tern_source_inspect can look at: a directory, or a file that begins as GGUF
- * and safetensors files do. */
+/* Whether tern_source_inspect accepts the path: a directory, or a file that begins like GGUF and
+ * safetensors files. */
 bool tern_source_is_one(const char *path);
 
-/* Tells a source from others, and from itself once one of its files was changed, without reading
- * its weights: a hash of the names, sizes, modification times and first 64 KiB of its files.
- * TERN_INPUT: a file cannot be read; TERN_MEMORY. *out is 0 on failure. */
+/* Identifies a source, and its version, without reading its weights: a hash of the names, sizes,
+ * modification times and first 64 KiB of its files.  TERN_INPUT: a file cannot be read;
+ * TERN_MEMORY. *out is 0 on failure. */
 tern_status tern_source_hash(uint64_t *out, const char *path, struct tern_error *err);
 
-/* TERN_INPUT: missing, or damaged so that not even its tensors can be listed; TERN_UNSUPPORTED: a
- * version that tern does not read; TERN_MEMORY.  *out is NULL on failure. */
+/* TERN_INPUT: missing, or damaged so that not even its tensors can be listed; TERN_UNSUPPORTED: an
+ * unsupported version; TERN_MEMORY.  *out is NULL on failure. */
 tern_status tern_source_inspect(struct tern_source **out, const char *path, struct tern_error *err);
 void tern_source_free(struct tern_source *source);
 
-/* What a convertible source takes once it is converted, from its headers and the first layer.  What
- * only the conversion finds out is guessed: later layers are as the first one, the cache is q8, and
- * the tokenizer takes nothing. */
+/* Sizes of a convertible source after conversion, from its headers and the first layer.  Values
+ * that only the conversion determines are estimated: later layers are like the first, the cache is
+ * q8, and the tokenizer takes no space. */
 struct tern_source_sizes {
     struct tern_plan_model plan; /* file_bytes: of the .tern file */
-    uint64_t table_bytes;        /* of these, the table that is head, or both */
+    uint64_t table_bytes;        /* of these, the embedding, if it is also the head, else both
+                                  * tables */
     uint64_t bytes_per_token;    /* as in struct tern_model_info */
 };
 /* TERN_MEMORY; TERN_UNSUPPORTED: the reason of the summary. */

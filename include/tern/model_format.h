@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The .tern file: this header is its specification.
- *
- * One model in one file, little-endian, made to be mapped and used as it is.
- *
- *   0            +--------------------------------------+
+ * The .tern file: this header is its specification.  One model in one file, little-endian, which
+ * the engine maps and uses without conversion.
+ */
+
+/*   0            +--------------------------------------+
  *                | struct tern_file_header   (256 bytes)|
  *   256          +--------------------------------------+ \
  *                | metadata: struct tern_file_config,   |  |
@@ -21,10 +21,10 @@
  *                |                                      |   checked by `tern verify`
  *   file_bytes   +--------------------------------------+
  *
- * - Sections lie in this order, each at the first 64-byte boundary behind the one before it (data:
+ * - Sections are in this order, each at the first 64-byte boundary after the previous one (data:
  *   4096, from TERN_FILE_LARGE bytes on 4 MiB), padded with zeros. The file ends with the data.
  * - The tensor table is sorted by layer and role, without duplicates; the tensors of no layer come
- *   last. The data lies in the same order, without further gaps: tensors at the next
+ *   last. The data are in the same order, without further gaps: tensors at the next
  *   64-byte boundary, those of 64 KiB and more at the next 4 KiB page; row scales follow their
  *   tensor at the next 64-byte boundary.
  * - header.head_hash = XXH3-64 (seed 0) of bytes [0, data.offset) with the field itself as zero.
@@ -43,14 +43,14 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define TERN_FILE_MAGIC "TERN\r\n\x1A\n" /* 8 bytes; broken by text-mode transfers */
+#define TERN_FILE_MAGIC "TERN\r\n\x1A\n" /* 8 bytes; damaged by text-mode transfers */
 #define TERN_FILE_VERSION 4u /* 1, 2: other bytes in T2, Q8_PLANES, Q6, Q4; 3: one kind of layer */
 #define TERN_FILE_ALIGN 64u
 #define TERN_FILE_PAGE 4096u
-#define TERN_FILE_PAGE_TENSOR 65536u /* tensors of this many bytes and more are page-aligned */
+#define TERN_FILE_PAGE_TENSOR 65536u /* tensors of at least this many bytes are page-aligned */
 #define TERN_FILE_CHUNK (4u << 20)   /* bytes of data per hash */
-#define TERN_FILE_LARGE (64u << 20)  /* data of so many bytes begins at a multiple of 4 MiB, for the
-                                        sake of huge pages */
+#define TERN_FILE_LARGE (64u << 20)  /* data of at least this many bytes begins at a multiple of 4
+                                      * MiB, so that huge pages can be used */
 
 /* Absolute limits; a file beyond one of them is refused. */
 #define TERN_MAX_LAYERS 1024u
@@ -61,7 +61,7 @@
 #define TERN_MAX_EXPERTS_USED 32u
 #define TERN_MAX_CONTEXT (1u << 24)
 #define TERN_MAX_ROPE_THETA 1e300
-#define TERN_MIN_ROPE_FACTOR 0.5f /* frequencies are divided by factors of so much and more */
+#define TERN_MIN_ROPE_FACTOR 0.5f /* factors divide frequencies and are at least this large */
 #define TERN_MIN_CAP 1e-3f
 #define TERN_MAX_CAP 1e6f
 #define TERN_MIN_ROPE_SCALE 1e-3f
@@ -71,9 +71,9 @@
 #define TERN_MAX_METADATA_BYTES (16u << 20)
 #define TERN_MAX_TOKENIZER_BYTES (256u << 20)
 
-/* Layer number of tensors that belong to no layer. */
+/* The layer number of tensors that belong to the model. */
 #define TERN_NO_LAYER 0xFFFFFFFFu
-/* "No such id": beginning of text that the model does not have. */
+/* "No such id", for instance a beginning of text that the model does not have. */
 #define TERN_NO_ID 0xFFFFFFFFu
 
 struct tern_file_section {
@@ -81,7 +81,7 @@ struct tern_file_section {
     uint64_t bytes;  /* without padding */
 };
 
-/* Part of a section: text (UTF-8, not NUL-terminated) or records. */
+/* A range of a section: text (UTF-8, not NUL-terminated) or records. */
 struct tern_file_ref {
     uint32_t offset; /* from the start of the section */
     uint32_t bytes;
@@ -91,7 +91,7 @@ struct tern_file_header {
     char magic[8];
     uint32_t version;
     uint32_t header_bytes; /* 256 */
-    uint64_t file_bytes;   /* size of the whole file: a truncated file is seen at once */
+    uint64_t file_bytes;   /* size of the whole file, by which a truncated file is recognised */
     uint64_t head_hash;
     struct tern_file_section metadata;
     struct tern_file_section tensors;
@@ -102,36 +102,37 @@ struct tern_file_header {
 };
 static_assert(sizeof(struct tern_file_header) == 256, "file header is 256 bytes");
 
-/* How the inputs of ternary products are rounded. */
+/* The rounding of inputs of ternary products. */
 enum tern_inputs {
     TERN_INPUTS_FLOAT = 0,    /* not at all */
     TERN_INPUTS_I8_TOKEN = 1, /* q = rne(x * 127 / max(|x|_max, 1e-5)), one scale per token */
 };
 
-/* What an embedding model makes of the states after the final norm. */
+/* How an embedding model pools the states after the final norm. */
 enum tern_pooling {
     TERN_POOLING_NONE = 0, /* a generative model */
-    TERN_POOLING_MEAN = 1, /* of all positions */
+    TERN_POOLING_MEAN = 1, /* the mean over all positions */
     TERN_POOLING_CLS = 2,  /* the first position */
     TERN_POOLING_LAST = 3, /* the last position */
 };
 
-/* The type of the key/value cache that answers are computed with unless the user names another. */
+/* The type of the key/value cache for answers, unless the user names another. */
 enum tern_file_cache {
     TERN_FILE_CACHE_Q8 = 0,
-    TERN_FILE_CACHE_F16 = 1, /* at conversion q8 moved the next token's distribution more than
-                                three times as far from an f32 cache's as f16 did */
+    TERN_FILE_CACHE_F16 = 1, /* at conversion, q8 moved the distribution of the next token more than
+                              * three times as far from that of an f32 cache as f16 did */
 };
 
 /* Flags of tern_file_config.flags */
 #define TERN_MODEL_TIED_HEAD 1u /* the embedding is also the head; no TERN_ROLE_HEAD tensor */
-#define TERN_MODEL_NO_HEAD 2u   /* neither: the result is the state after the final norm */
+#define TERN_MODEL_NO_HEAD 2u   /* no head: the result is the state after the final norm */
 
 /* Flags of tern_file_config.expert_flags */
-#define TERN_EXPERTS_RENORMALISED 1u /* weights of the chosen experts are divided by their sum */
+#define TERN_EXPERTS_RENORMALISED 1u /* the weights of the chosen experts are divided by their
+                                      * sum */
 
-/* Starts the metadata section; refs count from the section's start.  Which norms, biases and rope
- * factors a model has is said by its tensors: optional ones are there or not. */
+/* Begins the metadata section; references count from the section's start.  Optional norms, biases
+ * and rope factors exist if their tensors do. */
 struct tern_file_config {
     uint32_t flags; /* TERN_MODEL_* */
     uint32_t n_layer;
@@ -141,44 +142,45 @@ struct tern_file_config {
     uint32_t n_kv_head; /* divides n_head */
     uint32_t head_dim;  /* even */
     uint32_t vocab;     /* rows of embedding and head */
-    uint32_t context;   /* positions that the model was made for */
+    uint32_t context;   /* positions that the model was trained for */
     uint32_t inputs;    /* enum tern_inputs */
     uint32_t pooling;   /* enum tern_pooling */
-    uint32_t bos_id;    /* TERN_NO_ID when there is none */
-    float rms_eps;         /* of all norms but those of single projections (..._IN_NORM) */
-    float in_norm_eps;     /* of these; also where there are none */
-    /* Above 0; 1 where there is none. */
+    uint32_t bos_id;    /* TERN_NO_ID if none */
+    float rms_eps;         /* for all norms except those of single projections (..._IN_NORM) */
+    float in_norm_eps;     /* for those; set even if there are none */
+    /* Above 0; 1 if the model has none. */
     float embedding_scale; /* h = embedding_scale * embed[id] */
     float residual_scale;  /* h = h + residual_scale * branch, for each branch */
     float logit_scale;     /* logits = head . (logit_scale * final norm of h) */
     /* Fingerprint: XXH3-64 of the little-endian f32 logits of the last of these ids (TERN_MODEL_
-     * NO_HEAD: of its state after the final norm), cache f32, positions from 0, inputs as `inputs`
-     * says.  Equal on every machine. n 0: none. */
+     * NO_HEAD: of its state after the final norm), cache f32, positions from 0, inputs rounded as
+     * `inputs` says.  Equal on every machine. n 0: none. */
     uint32_t n_fingerprint_ids;
     uint32_t fingerprint_ids[TERN_MAX_FINGERPRINT_IDS];
     uint64_t fingerprint_hash;
     uint64_t n_params;
     struct tern_file_ref layers;          /* n_layer x struct tern_file_layer */
-    struct tern_file_ref stop_ids;        /* u32 each, below vocab; any number */
+    struct tern_file_ref stop_ids;        /* u32 each, below vocab; any number of them */
     struct tern_file_ref sources;         /* n x struct tern_file_source */
-    struct tern_file_ref family;          /* shown to people: "bitnet" */
-    struct tern_file_ref name;            /* shown to people */
-    struct tern_file_ref template_name;   /* "" when the template is not a known one */
-    struct tern_file_ref template_source; /* Jinja text as published; "" when there is none */
+    struct tern_file_ref family;          /* displayed to users: "bitnet" */
+    struct tern_file_ref name;            /* displayed to users */
+    struct tern_file_ref template_name;   /* "" if the template is not a known one */
+    struct tern_file_ref template_source; /* Jinja text as published; "" if none */
     struct tern_file_ref converter;       /* "tern 0.1.0" */
     uint32_t cache;                       /* enum tern_file_cache */
-    /* Of layers with TERN_FFN_EXPERTS; all 0 where there are none. */
+    /* For layers with TERN_FFN_EXPERTS; all 0 if there are none. */
     uint32_t n_experts;      /* 1 ... TERN_MAX_EXPERTS */
-    uint32_t n_experts_used; /* for each token, 1 ... TERN_MAX_EXPERTS_USED, at most n_experts */
+    uint32_t n_experts_used; /* per token, 1 ... TERN_MAX_EXPERTS_USED, at most n_experts */
     uint32_t expert_ffn;     /* rows of an expert's gate and up */
     uint32_t expert_flags;   /* TERN_EXPERTS_* */
-    float expert_limit;      /* activation(min(gate, limit)) * clamp(up, -limit, limit); 0: none */
-    uint32_t shared_ffn;     /* rows of the shared expert's gate and up; 0: there is none */
-    uint32_t rotation_block; /* of every rotation, a power of two from 2 on; 0: there are none */
+    float expert_limit;      /* activation(min(gate, limit)) * clamp(up, -limit, limit); 0: no
+                              * limit */
+    uint32_t shared_ffn;     /* rows of the shared expert's gate and up; 0: no shared expert */
+    uint32_t rotation_block; /* for every rotation, a power of two from 2 on; 0: no rotations */
     struct tern_file_ref rotations; /* n x struct tern_file_rotation, ascending by cols */
     /* Soft caps: x becomes cap * tanh(x / cap); 0: none. */
-    float score_cap; /* of the scores of attention, before the softmax */
-    float logit_cap; /* of the logits */
+    float score_cap; /* for the scores of attention, before the softmax */
+    float logit_cap; /* for the logits */
     uint32_t norm;   /* enum tern_norm */
     uint32_t order;  /* enum tern_order */
     uint32_t embed_width; /* columns of embedding and head, 1 ... hidden; 0: hidden */
@@ -188,23 +190,23 @@ static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 51
 
 /* R(x) = B^-1/2 * H (s * x), for each B = rotation_block of `cols` values; H is the Walsh-Hadamard
  * matrix, H_ij = (-1)^popcount(i & j), and s the signs.  A matrix with TERN_TENSOR_ROTATED takes
- * R(x) where others take x, after the norm of its input. */
+ * R(x) instead of x, after the norm of its input. */
 struct tern_file_rotation {
     uint32_t cols; /* a multiple of rotation_block, at most TERN_MAX_DIM */
     uint32_t reserved;
-    struct tern_file_ref signs; /* ceil(cols / 8) bytes: value c is negated when bit c & 7 of byte
-                                   c / 8 is set; or 0 bytes: no value is */
+    struct tern_file_ref signs; /* ceil(cols / 8) bytes: value c is negated if bit c & 7 of byte c /
+                                 * 8 is set; or 0 bytes: none is negated */
 };
 static_assert(sizeof(struct tern_file_rotation) == 16, "rotation record is 16 bytes");
 
-/* What attn_norm, ffn_norm and the final norm compute; others are RMSNorms. */
+/* The function of attn_norm, ffn_norm and the final norm; other norms are RMSNorms. */
 enum tern_norm {
     TERN_NORM_RMS = 0,   /* w * x / sqrt(mean(x^2) + rms_eps) */
-    TERN_NORM_LAYER = 1, /* the same of x - mean(x); plus a bias where the file holds one */
+    TERN_NORM_LAYER = 1, /* the same of x - mean(x); plus a bias if the file has one */
     TERN_NORM_END        /* one more than the last */
 };
 
-/* Where a layer has its norms.  attn and ffn are its halves, with their residual_scale. */
+/* Where a layer has its norms.  attn and ffn are its halves, multiplied by their residual_scale. */
 enum tern_order {
     TERN_ORDER_BEFORE = 0,   /* h += attn(attn_norm(h));  h += ffn(ffn_norm(h)) */
     TERN_ORDER_BARE = 1,     /* h += attn(h);  h += ffn(h) */
@@ -223,7 +225,7 @@ enum tern_order {
 #define TERN_MAX_DELTA_DIM 1024u
 #define TERN_MAX_CONV_TAPS 16u
 
-/* What mixes positions. */
+/* The half of a layer that mixes positions. */
 enum tern_mixer {
     TERN_MIXER_ATTENTION = 1, /* causal, softmax(cap(score_scale * q.k)) v, key heads shared */
     TERN_MIXER_GATED_DELTA = 2, /* a matrix for each head, with decay and delta rule; see below */
@@ -233,8 +235,8 @@ enum tern_mixer {
 /* The other half of a layer. */
 enum tern_ffn {
     TERN_FFN_GATED = 1, /* down(activation(gate(x)) * up(x)) */
-    /* The sum of expert e(x) times p_e over the n_experts_used experts with the largest p, of equal
-     * ones those with the lowest numbers; p = softmax(router(x)) over all.  An expert is a gated
+    /* The sum of expert e(x) times p_e over the n_experts_used experts with the largest p, the
+     * lowest numbers of equal ones; p = softmax(router(x)) over all.  An expert is a gated
      * feed-forward.  A shared expert, if there is one, is added for every token. */
     TERN_FFN_EXPERTS = 2,
     TERN_FFN_PLAIN = 3, /* down(activation(up(x))) */
@@ -251,11 +253,11 @@ enum tern_activation {
 
 enum tern_rope {
     TERN_ROPE_HALF = 1, /* pairs (j, j + rope_dims / 2), angle position * theta^(-2j / rope_dims),
-                           divided by factor j where the layer has TERN_ROLE_ROPE_FACTORS */
-    TERN_ROPE_NONE = 2, /* no rotation; rope_dims and rope_theta mean nothing */
+                         * divided by factor j if the layer has TERN_ROLE_ROPE_FACTORS */
+    TERN_ROPE_NONE = 2, /* no rotation; rope_dims and rope_theta are ignored */
 };
 
-/* One layer.  Its order of work (norms and biases that the file does not hold are left out;
+/* One layer.  Its order of work (norms and biases that the file does not contain are omitted;
  * enum tern_order has other orders of the norms):
  *
  *   x = attn_norm(h)
@@ -269,15 +271,15 @@ enum tern_rope {
  *
  * With TERN_FFN_PLAIN g = activation(Wup x + bup).  With TERN_FFN_EXPERTS the last two are
  * h += residual_scale * ffn_post_norm(sum over the chosen e, ascending, of p_e * (Wdown_e g_e),
- * then sigmoid(wshared_router.x) * (Wshared_down g_shared)); p in f32, expert_limit for the chosen
- * ones only.
+ * then sigmoid(wshared_router.x) * (Wshared_down g_shared)); p in f32, expert_limit only for chosen
+ * experts.
  *
  * The model: h = embedding_scale * embed[id], or embed_in of that; h += positions[position]; the
  * layers; x = logit_scale * final_norm(h), or embed_out of it; logits = cap(head . x + head_bias).
  *
  * TERN_MIXER_GATED_DELTA instead, for n_head value heads of value_dim values; value head i has key
  * head i / (n_head / n_kv_head), or i mod n_kv_head with TERN_DELTA_TILED, of head_dim values; t is
- * the position, u is zero before the first, S is zero there:
+ * the position, u is zero before the first position, where S is zero:
  *
  *   u_t = Wdelta_qkv x;  c = silu(sum of delta_conv[j] * u_(t - conv_taps + 1 + j), j < conv_taps)
  *   q, k, v = c, cut into n_kv_head, n_kv_head and n_head heads
@@ -290,17 +292,17 @@ struct tern_file_layer {
     uint32_t ffn;        /* enum tern_ffn */
     uint32_t activation; /* enum tern_activation */
     uint32_t rope;       /* enum tern_rope */
-    uint32_t rope_dims;  /* even, 2 ... head_dim: the first ones of each head are rotated */
-    uint32_t window;     /* positions that a token sees, its own included; 0: all before it */
+    uint32_t rope_dims;  /* even, 2 ... head_dim: the leading values of each head are rotated */
+    uint32_t window;     /* positions that a token sees, including itself; 0: all before it */
     float score_scale;   /* > 0; 1 / sqrt(head_dim) in most models */
     float rope_scale;    /* of cosines and sines, TERN_MIN_ROPE_SCALE ...; 0: 1 */
     double rope_theta;   /* 1 ... TERN_MAX_ROPE_THETA */
-    /* Sizes that are not those of tern_file_config; 0: they are. */
+    /* Sizes that differ from tern_file_config; 0: the same. */
     uint32_t n_head;
     uint32_t n_kv_head; /* divides the number of heads */
     uint32_t head_dim;  /* even */
     uint32_t ffn_dim;
-    /* Of TERN_MIXER_GATED_DELTA, else 0.  Its rope, rope_dims, rope_theta, rope_scale, window and
+    /* For TERN_MIXER_GATED_DELTA, else 0.  Its rope, rope_dims, rope_theta, rope_scale, window and
      * score_scale are 0. */
     uint16_t value_dim;  /* 1 ... TERN_MAX_DELTA_DIM, like head_dim */
     uint8_t conv_taps;   /* 1 ... TERN_MAX_CONV_TAPS */
@@ -309,7 +311,7 @@ struct tern_file_layer {
 };
 static_assert(sizeof(struct tern_file_layer) == 64, "layer record is 64 bytes");
 
-/* Provenance: a file that the model was converted from. */
+/* Provenance: a file from which the model was converted. */
 struct tern_file_source {
     struct tern_file_ref name; /* file name without folder */
     uint64_t bytes;
@@ -317,11 +319,11 @@ struct tern_file_source {
 };
 static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes");
 
-/* What a tensor is for. Numbers are part of the format; new ones are added at the end.  Shapes and
- * which are optional: src/arch/slots.h. */
+/* The role of a tensor.  Numbers are part of the format; new ones are added at the end.  Shapes and
+ * optional roles: src/arch/slots.h. */
 #define TERN_ROLE_LIST(X)                                                                          \
     X(EMBED, 1, "embed")           /* [vocab][embed_width] */                                      \
-    X(HEAD, 2, "head")             /* [vocab][embed_width]; absent when tied or without */         \
+    X(HEAD, 2, "head")             /* [vocab][embed_width]; absent if tied or missing */         \
     X(FINAL_NORM, 3, "norm")       /* [hidden] */                                                  \
     X(ATTN_NORM, 4, "attn_norm")   /* [hidden], before q, k, v */                                  \
     X(FFN_NORM, 5, "ffn_norm")     /* [hidden], before gate and up */                              \
@@ -340,9 +342,9 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(K_BIAS, 18, "k_bias")                                                                        \
     X(V_BIAS, 19, "v_bias")                                                                        \
     X(O_BIAS, 20, "o_bias")                                                                        \
-    X(ATTN_POST_NORM, 21, "attn_post_norm") /* [hidden], of what o gives */                        \
-    X(FFN_POST_NORM, 22, "ffn_post_norm")   /* [hidden], of what down gives */                     \
-    X(Q_IN_NORM, 23, "q_in_norm")  /* [columns of q], of the input of q alone; also the next */    \
+    X(ATTN_POST_NORM, 21, "attn_post_norm") /* [hidden], of the output of o */                        \
+    X(FFN_POST_NORM, 22, "ffn_post_norm")   /* [hidden], of the output of down */                     \
+    X(Q_IN_NORM, 23, "q_in_norm")  /* [columns of q], for the input of q only; also the next */    \
     X(K_IN_NORM, 24, "k_in_norm")                                                                  \
     X(V_IN_NORM, 25, "v_in_norm")                                                                  \
     X(O_IN_NORM, 26, "o_in_norm")                                                                  \
@@ -355,7 +357,7 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(EXPERT_GATE, 33, "expert_gate") /* n_experts x [expert_ffn][hidden]; also the next */        \
     X(EXPERT_UP, 34, "expert_up")                                                                  \
     X(EXPERT_DOWN, 35, "expert_down") /* n_experts x [hidden][expert_ffn] */                       \
-    X(Q_GATE, 36, "q_gate")        /* [rows of q][hidden], of what attention gives; optional */    \
+    X(Q_GATE, 36, "q_gate")        /* [rows of q][hidden], for attention's output; optional */    \
     X(DELTA_QKV, 37, "delta_qkv")  /* [(2 n_kv_head) head_dim + n_head value_dim][hidden] */       \
     X(DELTA_Z, 38, "delta_z")      /* [n_head * value_dim][hidden] */                              \
     X(DELTA_B, 39, "delta_b")      /* [n_head][hidden] */                                          \
@@ -364,12 +366,12 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(DELTA_CONV, 42, "delta_conv") /* [rows of delta_qkv][conv_taps], oldest tap first */         \
     X(DELTA_DECAY, 43, "delta_decay") /* [n_head], below 0 */                                      \
     X(DELTA_DT, 44, "delta_dt")    /* [n_head] */                                                  \
-    X(DELTA_NORM, 45, "delta_norm") /* [value_dim], of each head of o */                           \
-    X(SHARED_ROUTER, 46, "shared_router") /* [1][hidden], floats; where shared_ffn is not 0 */     \
+    X(DELTA_NORM, 45, "delta_norm") /* [value_dim], for each head of o */                           \
+    X(SHARED_ROUTER, 46, "shared_router") /* [1][hidden], floats; if shared_ffn is not 0 */     \
     X(SHARED_GATE, 47, "shared_gate") /* [shared_ffn][hidden] */                                   \
     X(SHARED_UP, 48, "shared_up")  /* [shared_ffn][hidden] */                                      \
     X(SHARED_DOWN, 49, "shared_down") /* [hidden][shared_ffn] */                                   \
-    X(ATTN_NORM_BIAS, 50, "attn_norm_bias") /* of TERN_NORM_LAYER; also the next two */            \
+    X(ATTN_NORM_BIAS, 50, "attn_norm_bias") /* for TERN_NORM_LAYER; also the next two */            \
     X(FFN_NORM_BIAS, 51, "ffn_norm_bias")                                                          \
     X(FINAL_NORM_BIAS, 52, "norm_bias")                                                            \
     X(GATE_BIAS, 53, "gate_bias")  /* [ffn]; also the next */                                      \
@@ -395,11 +397,12 @@ enum tern_role {
  * F32, F16, BF16: row-major [R][C], no padding.
  *
  * T2 (2 bits, tiles): R padded to 64, C to 128. Bands of 256 rows, that is 4 tiles of 64 (the last
- *   band has what is left); in a band, 128 columns after 128 columns; of these, tile after tile a
+ * band has the remaining ones); in a band, 128 columns after 128 columns; of these, tile after tile
+ * a
  *   run of 32 groups; a group is 4 consecutive columns and 64 bytes; byte i of group g holds row i
  *   of the tile: code(4g) | code(4g+1) << 2 | code(4g+2) << 4 | code(4g+3) << 6.
- *   (The tables of 128 inputs stay in the first-level cache for a whole band, and its bytes are one
- *   sequence.)
+ *   (The tables of 128 inputs stay in the first-level cache for a whole band, whose bytes are
+ *   contiguous.)
  *
  * R2 (2 bits, rows; for `up` of squared ReLU, where whole rows are skipped): C padded to 256.
  *   Row after row; a row is C/256 blocks of 64 bytes; byte j of block b holds columns
@@ -411,12 +414,13 @@ enum tern_role {
  *   (R2 of the transposed matrix.)
  *
  * T5 (1.625 bits, tiles; unpacked to T2 before a product): R padded to 64, C to 128.  64 rows after
- *   64 rows; of these a run for every 128 columns.  A run is 26 planes of 64 bytes, and stands for
+ *   64 rows; of these a run for every 128 columns.  A run is 26 planes of 64 bytes, and represents
  *   the 32 groups of a run of T2.  Groups 2i and 2i+1 become two planes L and H: for even b, bit b
  *   of byte k is the low bit (L) or the high bit (H) of the code at bits b and b+1 of byte k of
- *   group 2i, bit b+1 that of the code at the same place of group 2i+1.  So the bits at one place
- *   of L and H are a code; of five such pairs of groups, i = 5j ... 5j+4, the five codes A to E at
- *   a place are the 8 bits x y a b c p q r there in planes 8j ... 8j+7, j = 0, 1, 2, where
+ *   group 2i, bit b+1 that of the code at the same position of group 2i+1.  So the bits at one
+ *   position of L and H are a code; of five such pairs of groups, i = 5j ... 5j+4, the five codes A
+ *   to E at a position are the 8 bits x y a b c p q r there in planes 8j ... 8j+7, j = 0, 1, 2,
+ *   where
  *
  *     x y a   b  c     A B C           p q r     D E
  *     0 0 i   j  k     i j k           0 l m     l m
@@ -430,42 +434,41 @@ enum tern_role {
  *     1 1 1   b  c     with D = E = 2: p q r hold what x y a are for these A, B, C
  *
  *   Planes 24 and 25 are groups 30 and 31 of T2.  Planes 0 to 23 may hold codes that are not in the
- *   table; kern/t5.h says which weights they give.
+ *   table; kern/t5.h defines the weights that they decode to.
  *
- * Q8: int8 [R][C], C as it is; w = q * scale[row], scale = max|w| of the row / 127,
+ * Q8: int8 [R][C], C without padding; w = q * scale[row], scale = max|w| of the row / 127,
  *   q = rne(w / scale), 0 for a row of zeros. Scales f32 [R], kind ROW.
  *
  * Q8_PLANES, Q6, Q4: integers of b = 8, 6 or 4 bits as planes of bits, so that the search for the
- *   best rows reads the low bits of few (model/head.h).  w = q * scale[row],
- *   scale = max|w| of the row / (2^(b-1) - 1), q = rne(w / scale).  What is stored of a row is
- *     v = q - offset[column] in a row that is centred, v = q in others
+ * best rows reads the low bits of only a few (model/head.h).  w = q * scale[row],
+ *   scale = max|w| of the row / (2^(b-1) - 1), q = rne(w / scale).  The bytes of a row store
+ *     v = q - offset[column] in a centred row, v = q in others
  *     u = v * 2^shift[row] + 2^(b-1)
- *   with an integer offset for every column, near the middle of its values, and, of what fits into
- *   b bits, the largest shift: the low bits of a row of small values are zeros that need not be
- *   read.  The first plane holds the 4 high bits of u, the next two hold 1 bit more each, the last
- *   one the lowest 2: b = 4 + 1 + 1 + 2, 4 + 1 + 1 or 4.  C padded to 128 with code 0.  Rows in
- *   blocks of 512 (the last has what is left); in a block plane after plane, in a plane row after
+ *   with an integer offset for every column, near the middle of its values, and the largest shift
+ *   that fits into b bits: the low bits of a row of small values are zeros that need not be read.
+ *   The first plane holds the 4 high bits of u, the next two hold 1 further bit each, the last one
+ *   the lowest 2: b = 4 + 1 + 1 + 2, 4 + 1 + 1 or 4.  C padded to 128 with code 0.  Rows in blocks
+ *   of 512 (the last has the remaining ones); in a block plane after plane, in a plane row after
  *   row; a row of a k-bit plane is C/128 groups of 16k bytes; byte j of a group holds the columns
- *   j, j + 16k, j + 32k ... from its lowest bits up.
- *   Scales, kind ROW, without gaps:
+ *   j, j + 16k, j + 32k ... from its lowest bits up. Scales, kind ROW, without gaps:
  *     f32 [R]          scale
  *     f32 [R]          norm of v, the root of the sum of its squares
  *     f32 [planes-1][R]
- *                      for each plane but the last: the norm of (u mod 2^k - middle) / 2^shift,
- *                      what the k bits below it leave open, where middle = (2^k - 2^shift) / 2; 0
- *                      where shift >= k.  Norms count the C columns and are rounded up.
+ *                      for each plane except the last: the norm of (u mod 2^k - middle) / 2^shift,
+ *                      the range left open by the k bits below it, where middle = (2^k - 2^shift) /
+ *                      2; 0 where shift >= k.  Norms count the C columns and are rounded up.
  *     int8 [C]         offset
  *     u8 [R]           shift (below b) in bits 0-2, bit 3: centred; bits 4-7 are 0
  *
  * Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: the block types of
- *   GGUF files, every value kept: w = d * s * q - dmin * m as there.  C is a multiple of the block,
+ *   GGUF files with exactly their values: w = d * s * q - dmin * m.  C is a multiple of the block,
  *   32 or 256 columns; R is padded to 16 with zeros.  Tile after tile of 16 rows; a tile is
  *     halves   for every block of columns the 16-bit values of its rows, one array of 16 rows after
  *              the other: d; then dmin (Q2_K, Q4_K, Q5_K), m (Q4_1, Q5_1) or scales_h (IQ4_XS).
  *              Padded to 64 bytes
  *     spans    of 256 columns, the last may be shorter: words, then cells
  *   words      of types with blocks of 256: 32-bit words of the rows' scales, one array of 16 rows
- *              after the other, as the 12 or 16 bytes lie in the source: Q4_K, Q5_K, Q3_K 3 words,
+ *              after the other, the 12 or 16 bytes in the source's order: Q4_K, Q5_K, Q3_K 3 words,
  *              Q6_K and Q2_K 4, IQ4_XS 1 (scales_l)
  *   cells      of 32 columns: planes of codes, one or two.  A plane is arrays of 16 rows x 32 bits.
  *              Byte k of a row's word holds columns k mod 4, from its lowest bits up:
@@ -474,8 +477,8 @@ enum tern_role {
  *                2 bits: array v has columns 16 v + 4 i + k, i = 0 ... 3
  *                1 bit:  columns 4 i + k, i = 0 ... 7
  *              Q8_0: 8 bits.  Q4_0, Q4_1, IQ4_NL, IQ4_XS, Q4_K: 4.  Q5_0, Q5_1, Q5_K: 4, and a
- *              plane of the fifth bits.  Q6_K: 4, and one of the upper 2.  Q2_K: 2.  Q3_K: 2, and
- *              one of the third bits.  Scales are finite, kind NONE.
+ *              plane of the fifth bits.  Q6_K: 4, and a plane of the upper 2.  Q2_K: 2.  Q3_K: 2,
+ *              and one of the third bits.  Scales are finite, kind NONE.
  *
  * Reserved: T3 (1.78 bits).
  */
@@ -515,7 +518,7 @@ enum tern_layout {
 #define TERN_T2_TILE_ROWS 64u
 #define TERN_T2_BAND_ROWS 256u
 #define TERN_T2_COL_ALIGN 128u
-#define TERN_T2_RUN_BYTES 2048u /* 64 rows x 128 columns; of T5: */
+#define TERN_T2_RUN_BYTES 2048u /* 64 rows x 128 columns; for T5: */
 #define TERN_T5_RUN_BYTES 1664u
 #define TERN_R2_COL_ALIGN 256u
 #define TERN_C2_ROW_ALIGN 256u
@@ -532,9 +535,9 @@ enum tern_scale_kind {
     TERN_SCALE_TENSOR = 1, /* tern_file_tensor.scale; T2, T5, R2, C2 with int8 inputs */
     TERN_SCALE_ROW = 2,    /* f32 [R] at scale_offset; q8, q6, q4 */
     /* T2, T5 with inputs that are not rounded to int8: a scale for each row and each scale_group
-     * columns, which is a multiple of 64, or at least C: one for each row.  Scales lie in the order
-     * in which a product reads T2: of every 256 rows group after group, of a group the rows, padded
-     * to 64 with zeros.  A scale is finite; one below 0 is possible. */
+     * columns, which is a multiple of 64, or at least C: one per row.  Scales are in the order in
+     * which a product reads T2: within every 256 rows group after group, within a group the rows,
+     * padded to 64 with zeros.  A scale is finite; it may be negative. */
     TERN_SCALE_COL_GROUP = 4,     /* f32 */
     TERN_SCALE_COL_GROUP_F16 = 5, /* f16 */
 };
@@ -550,27 +553,27 @@ struct tern_file_tensor {
     uint32_t scale_kind;
     uint32_t rows; /* logical; 1 for vectors */
     uint32_t cols;
-    uint32_t scale_group;  /* TERN_SCALE_COL_GROUP..., else 0 */
+    uint32_t scale_group;  /* with TERN_SCALE_COL_GROUP..., else 0 */
     float scale;           /* TERN_SCALE_TENSOR: finite and > 0; multiplied */
     uint64_t offset;       /* from the start of the file, in the data section */
-    uint64_t bytes;        /* what layout, rows and cols make of it */
-    uint64_t scale_offset; /* from the start of the file; 0 without */
+    uint64_t bytes;        /* follows from layout, rows and cols */
+    uint64_t scale_offset; /* from the start of the file; 0: no scales */
     uint64_t scale_bytes;
     uint64_t n_zero;       /* zero weights of a ternary tensor, for `info` */
-    /* Matrices of a stack, one for each of the n_experts, all of this shape; 0: it is one matrix.
+    /* Matrices of a stack, one for each of the n_experts, all of this shape; 0: a single matrix.
      * They follow each other at the next multiple of 64 bytes, those of 64 KiB and more at the next
-     * 4 KiB page; their scales, which follow the last matrix, at the next multiple of 64 bytes. */
+     * 4 KiB page; their scales follow the last matrix at the next multiple of 64 bytes. */
     uint32_t n_stacked;
     uint32_t flags;     /* TERN_TENSOR_* */
     uint64_t reserved[2];
 };
 static_assert(sizeof(struct tern_file_tensor) == 96, "tensor record is 96 bytes");
 
-/* What a piece of text is before merging. */
+/* The unit of a text before merging. */
 enum tern_tokenizer_kind {
-    TERN_TOKENIZER_BYTE_BPE = 1, /* bytes; one without an id counts for what `unk_id` says */
-    TERN_TOKENIZER_CHAR_BPE = 2, /* characters; one without an id is its bytes' ids where all have
-                                    one, else what `unk_id` says */
+    TERN_TOKENIZER_BYTE_BPE = 1, /* bytes; a byte without an id is treated as `unk_id` says */
+    TERN_TOKENIZER_CHAR_BPE = 2, /* characters; one without an id becomes the ids of its bytes if
+                                  * all have one, else what `unk_id` says */
 };
 
 /* How a text is cut before merging; the expressions are quoted in text/pretok*.c. */
@@ -584,8 +587,8 @@ enum tern_splitter {
     TERN_SPLIT_DEEPSEEK_CODER = 7,
     TERN_SPLIT_NONE = 8,
     TERN_SPLIT_SPACE = 9,      /* before every space */
-    TERN_SPLIT_SPACE_RUN = 10, /* before every space behind something else: same ids as NONE in a
-                                  vocabulary without a token across such a place */
+    TERN_SPLIT_SPACE_RUN = 10, /* before every space that follows another character: the same ids as
+                                * NONE in a vocabulary without a token across such a boundary */
     TERN_SPLIT_DEEPSEEK_LLM = 11,
     TERN_SPLIT_GPT4O = 12,
     TERN_SPLIT_TEKKEN = 13, /* Mistral Nemo and later */
@@ -595,20 +598,21 @@ enum tern_splitter {
 };
 
 /* Flags of tern_file_tokenizer.flags.  In a tokenizer with TERN_TOK_SPACE_MARKS, U+2581 in tokens
- * and texts is the same as a space, and everything in the tables has the space. */
-#define TERN_TOK_IGNORE_MERGES 1u /* a whole piece that is in the vocabulary is one token */
-#define TERN_TOK_NFC 2u           /* normalisation form C behind the first added tokens */
-#define TERN_TOK_FUSE_UNK 4u      /* adjacent unknown symbols are one */
-#define TERN_TOK_SPACE_MARKS 8u   /* CHAR_BPE only, as the following */
-#define TERN_TOK_PREPEND 16u      /* the normaliser puts a space before every stretch */
+ * and texts is equivalent to a space, and the tables contain the space. */
+#define TERN_TOK_IGNORE_MERGES 1u /* a piece that is in the vocabulary as a whole is one token */
+#define TERN_TOK_NFC 2u           /* normalisation form C after the first added tokens */
+#define TERN_TOK_FUSE_UNK 4u      /* adjacent unknown symbols become one */
+#define TERN_TOK_SPACE_MARKS 8u   /* only with CHAR_BPE, like the following */
+#define TERN_TOK_PREPEND 16u      /* the normaliser puts a space before every stretch between added
+                                   * tokens */
 #define TERN_TOK_META 32u         /* the marks are made before splitting, not by the normaliser */
 #define TERN_TOK_META_FIRST 64u   /* META: a space before the text, unless it begins with one */
 #define TERN_TOK_META_ALWAYS 128u /* META: before every stretch, unless it begins with one */
 #define TERN_TOK_STRIP 256u       /* decoding drops one space from the start of a text */
 
-/* Starts the tokenizer section; refs count from the section's start and are 8-byte aligned.
- * A lookup needs nothing but the mapping: both hash tables have 2^k slots, open addressing with
- * linear probing of at most TERN_MAX_PROBES slots, value + 1 in a slot, 0 = empty. */
+/* Begins the tokenizer section; references count from the section's start and are 8-byte aligned. A
+ * lookup needs only the mapping: both hash tables have 2^k slots, open addressing with linear
+ * probing of at most TERN_MAX_PROBES slots, value + 1 in a slot, 0 = empty. */
 #define TERN_MAX_PROBES 1024u
 struct tern_file_tokenizer {
     uint32_t kind;
@@ -622,27 +626,28 @@ struct tern_file_tokenizer {
     uint32_t prefix_ids[4];
     uint32_t suffix_ids[4];
     struct tern_file_ref token_offsets; /* u32 [n_tokens + 1], into token_bytes, ascending */
-    struct tern_file_ref token_bytes;   /* what each token is in a text: decoded from the byte
-                                           alphabet, byte tokens one byte */
+    struct tern_file_ref token_bytes;   /* the text of each token: decoded from the byte alphabet;
+                                         * byte tokens are one byte */
     struct tern_file_ref vocab_slots;   /* u32 [2^k]: id + 1, from slot XXH3-64(bytes) & (2^k - 1);
                                            model.vocab only, without added and byte tokens */
     struct tern_file_ref merges;        /* struct tern_file_merge [n_merges] in order of rank, 0
                                            merges first */
-    struct tern_file_ref merge_slots;   /* u32 [2^k]: rank + 1, from the top k bits of
-                                           (left << 32 | right) * 0x9E3779B97F4A7C15; of a pair
-                                           that occurs twice only the later rank */
+    struct tern_file_ref merge_slots;   /* u32 [2^k]: rank + 1, from the top k bits of (left << 32 |
+                                         * right) * 0x9E3779B97F4A7C15; only the later rank of a
+                                         * pair that occurs twice */
     struct tern_file_ref byte_ids;      /* u32 [256]: the id of each single byte, or TERN_NO_ID;
                                            CHAR_BPE: of the byte tokens */
     struct tern_file_ref added;         /* struct tern_file_added [n_added], ascending by text */
-    struct tern_file_ref special_bits;  /* u8 [ceil(n_tokens / 8)]: id i is special when bit i & 7
-                                           of byte i / 8 is set */
+    struct tern_file_ref special_bits;  /* u8 [ceil(n_tokens / 8)]: id i is special if bit i & 7 of
+                                         * byte i / 8 is set */
     struct tern_file_ref added_text;    /* texts of the added tokens */
-    uint32_t unk_id;         /* stands for a symbol without an id; TERN_NO_ID: that is left out */
+    uint32_t unk_id;         /* replaces a symbol without an id; TERN_NO_ID: the symbol is
+                              * dropped */
     uint8_t reserved[116];
 };
 static_assert(sizeof(struct tern_file_tokenizer) == 256, "tokenizer header is 256 bytes");
 
-/* left, right -> merged; the place in the table is the rank. */
+/* left, right -> merged; the index in the table is the rank. */
 struct tern_file_merge {
     uint32_t left;
     uint32_t right;
@@ -651,20 +656,20 @@ struct tern_file_merge {
 static_assert(sizeof(struct tern_file_merge) == 12, "merge record is 12 bytes");
 
 /* Flags of tern_file_added.flags, as in tokenizer.json. */
-#define TERN_ADDED_SPECIAL 1u      /* only the template makes it, never a user's text */
-#define TERN_ADDED_LSTRIP 2u       /* takes the white space before it */
-#define TERN_ADDED_RSTRIP 4u       /* and behind it */
-#define TERN_ADDED_SINGLE_WORD 8u  /* not beside a letter, digit or the like (\w) */
-#define TERN_ADDED_NORMALIZED 16u  /* searched in the normalised text, after those without */
+#define TERN_ADDED_SPECIAL 1u      /* only templates produce it, never a user's text */
+#define TERN_ADDED_LSTRIP 2u       /* takes the preceding white space */
+#define TERN_ADDED_RSTRIP 4u       /* takes the following white space */
+#define TERN_ADDED_SINGLE_WORD 8u  /* not next to a letter, digit or similar (\w) */
+#define TERN_ADDED_NORMALIZED 16u  /* matched in the normalised text, after those without */
 
-/* Longest content of an added token. */
+/* The maximum length of an added token's text. */
 #define TERN_MAX_ADDED_BYTES 512u
 
 /* An added token. */
 struct tern_file_added {
     uint32_t id;
     uint32_t flags;
-    struct tern_file_ref text; /* in added_text: what is searched for, normalised if so flagged */
+    struct tern_file_ref text; /* in added_text: the text to match, normalised if so flagged */
 };
 static_assert(sizeof(struct tern_file_added) == 16, "added-token record is 16 bytes");
 

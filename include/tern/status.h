@@ -3,9 +3,9 @@
  * Status codes and error details.
  *
  * Every function that can fail returns a `tern_status` and, where it takes a
- * `struct tern_error *`, explains itself there: what failed, the value, the
- * limit, what to do next, in one line without a newline. The pointer may be
- * NULL everywhere. The library never prints, exits or aborts.
+ * `struct tern_error *`, fills in the reason: what failed, the value, the limit, what to do next,
+ * in one line without a newline.  The pointer may always be NULL. The library never prints, exits
+ * or aborts.
  */
 #ifndef TERN_STATUS_H
 #define TERN_STATUS_H
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* X(name, exit code of the command, text).  The order is the enum's order.  The command ends with
- * MAPPED_IO in src/app/open.c, when a page of the mapped model can no longer be read. */
+/* X(name, exit code of the command, text).  The order is the enum's order.  The command exits with
+ * MAPPED_IO from src/app/open.c, when a page of the mapped model can no longer be read. */
 #define TERN_STATUS_LIST(X)                                                                        \
     X(OK, 0, "ok")                                                                                 \
     X(INTERNAL, 1, "internal error")                                                               \
@@ -37,8 +37,8 @@ typedef enum tern_status {
         TERN_STATUS_COUNT
 } tern_status;
 
-/* Owned by the caller; valid until the next call that is given it.  `detail` is UTF-8, cut at a
- * character boundary, always NUL-terminated, "" when status is TERN_OK. */
+/* Owned by the caller; valid until the next call that receives it.  `detail` is UTF-8, cut at a
+ * character boundary, always NUL-terminated, "" if status is TERN_OK. */
 struct tern_error {
     tern_status status;
     char detail[508];
