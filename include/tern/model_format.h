@@ -342,8 +342,8 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(K_BIAS, 18, "k_bias")                                                                        \
     X(V_BIAS, 19, "v_bias")                                                                        \
     X(O_BIAS, 20, "o_bias")                                                                        \
-    X(ATTN_POST_NORM, 21, "attn_post_norm") /* [hidden], of the output of o */                        \
-    X(FFN_POST_NORM, 22, "ffn_post_norm")   /* [hidden], of the output of down */                     \
+    X(ATTN_POST_NORM, 21, "attn_post_norm") /* [hidden], of the output of o */                     \
+    X(FFN_POST_NORM, 22, "ffn_post_norm")   /* [hidden], of the output of down */                  \
     X(Q_IN_NORM, 23, "q_in_norm")  /* [columns of q], for the input of q only; also the next */    \
     X(K_IN_NORM, 24, "k_in_norm")                                                                  \
     X(V_IN_NORM, 25, "v_in_norm")                                                                  \
@@ -366,12 +366,12 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(DELTA_CONV, 42, "delta_conv") /* [rows of delta_qkv][conv_taps], oldest tap first */         \
     X(DELTA_DECAY, 43, "delta_decay") /* [n_head], below 0 */                                      \
     X(DELTA_DT, 44, "delta_dt")    /* [n_head] */                                                  \
-    X(DELTA_NORM, 45, "delta_norm") /* [value_dim], for each head of o */                           \
+    X(DELTA_NORM, 45, "delta_norm") /* [value_dim], for each head of o */                          \
     X(SHARED_ROUTER, 46, "shared_router") /* [1][hidden], floats; if shared_ffn is not 0 */     \
     X(SHARED_GATE, 47, "shared_gate") /* [shared_ffn][hidden] */                                   \
     X(SHARED_UP, 48, "shared_up")  /* [shared_ffn][hidden] */                                      \
     X(SHARED_DOWN, 49, "shared_down") /* [hidden][shared_ffn] */                                   \
-    X(ATTN_NORM_BIAS, 50, "attn_norm_bias") /* for TERN_NORM_LAYER; also the next two */            \
+    X(ATTN_NORM_BIAS, 50, "attn_norm_bias") /* for TERN_NORM_LAYER; also the next two */           \
     X(FFN_NORM_BIAS, 51, "ffn_norm_bias")                                                          \
     X(FINAL_NORM_BIAS, 52, "norm_bias")                                                            \
     X(GATE_BIAS, 53, "gate_bias")  /* [ffn]; also the next */                                      \
@@ -576,7 +576,7 @@ enum tern_tokenizer_kind {
                                   * all have one, else what `unk_id` says */
 };
 
-/* How a text is cut before merging; the expressions are quoted in text/pretok*.c. */
+/* How a text is split before merging; text/pretok*.c quote the expressions. */
 enum tern_splitter {
     TERN_SPLIT_LLAMA3 = 1,
     TERN_SPLIT_GPT2 = 2,

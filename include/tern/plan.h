@@ -228,7 +228,7 @@ tern_status tern_steering_create(struct tern_steering **out, struct tern_engine 
                                  const struct tern_plan *plan, struct tern_error *err);
 /* Stores the measurements for the next run. */
 void tern_steering_free(struct tern_steering *steering);
-/* May tern_steering_free write the measured thread count to a file? */
+/* Whether tern_steering_free may write the measured thread count to a file. */
 bool tern_steering_may_save(const struct tern_steering *steering);
 /* Whether the session may take n_bytes more.  For tern_session_params.may_grow. */
 bool tern_steering_may_grow(struct tern_steering *steering, uint64_t n_bytes);

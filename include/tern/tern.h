@@ -143,9 +143,9 @@ bool tern_model_is_stop_id(const struct tern_model *model, uint32_t id);
  * that were checked.  For programs that wait between two uses; tern_generate calls it. */
 tern_status tern_model_check_unchanged(const struct tern_model *model, struct tern_error *err);
 
-/* For a mixture of experts whose file does not stay in memory: from now on the experts that tokens
- * choose are read when they are chosen, each at once, and no others with them.  Not while a session
- * of the model evaluates.  Nothing changes for models without experts. */
+/* For a mixture of experts whose file does not stay in memory: from now on only the experts that
+ * tokens choose are read, each with one request.  Do not call while a session of the model
+ * evaluates.  No effect on models without experts. */
 void tern_model_page_experts(struct tern_model *model);
 /* Touches every page of the file in order, so that the first tokens do not wait for random disk
  * reads: 10 ms if the file is in the page cache, else as long as reading takes.  Do not call if the

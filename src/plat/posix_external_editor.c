@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: the user's editor, as a child that this process waits for, or that a helper waits for.
+ * POSIX: runs the user's editor as a child process, or through a helper process, and waits for it.
  *
- * The helper was forked before the sandbox.  It reads the length of a path and the path from a
- * socket pair, runs the editor, and answers with an outcome.  It ends when this process is gone.
+ * The helper is forked before the sandbox is entered.  It reads the length of a path and the path
+ * from a socket pair, runs the editor, and replies with an outcome.  It exits when this process
+ * does.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,13 +27,13 @@
 #define CANNOT_START 127
 
 static struct {
-    pid_t pid; /* 0: there is none */
+    pid_t pid; /* 0: no helper */
     int socket;
 } helper;
 
 struct outcome {
     int error; /* errno of the attempt to start it, or 0 */
-    int state; /* as waitpid gives it */
+    int state; /* of waitpid */
 };
 
 /* ---- the editor ---- */
@@ -112,7 +113,7 @@ static bool write_all(int fd, const void *bytes, size_t n)
 static void serve(int fd, char **words, char *path, size_t capacity)
 {
     size_t n;
-    (void)signal(SIGINT, SIG_IGN); /* the editor's or the prompt's */
+    (void)signal(SIGINT, SIG_IGN); /* owned by the editor or the prompt */
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGHUP, SIG_DFL);
     while (read_all(fd, &n, sizeof n) && n < capacity && read_all(fd, path, n)) {
@@ -171,7 +172,7 @@ static bool ask_helper(struct outcome *outcome, const char *path)
            read_all(helper.socket, outcome, sizeof *outcome);
 }
 
-/* ---- what the command calls ---- */
+/* ---- interface ---- */
 
 static tern_status judge(const struct outcome *outcome, const char *name, struct tern_error *err)
 {

@@ -123,7 +123,7 @@ static const struct rule rules[] = {
 #endif
     ALLOW(ppoll), ALLOW(pselect6),
 
-    /* sockets that are open */
+    /* open sockets */
     SOCKET(accept), SOCKET(accept4), SOCKET(shutdown), SOCKET(setsockopt), SOCKET(getsockopt),
     SOCKET(getsockname), SOCKET(getpeername),
 
