@@ -121,7 +121,7 @@ struct tern_bench_kernel {
     const char *op;
     const char *isa;
     double gb_s;  /* bytes of weights or cache, of activations read and written, per second */
-    double share; /* of the stream rate of one thread, measured immediately before its level; above 1
+    double share; /* of one thread's stream rate, measured immediately before its level; above 1
                    * if data comes from the caches */
 };
 

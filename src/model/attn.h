@@ -56,8 +56,8 @@ uint32_t tn_attn_group(const struct tn_layer_dims *dims);
  * stores keys and values in the cache, and writes softmax(score_scale * q.k^T) . v to att. */
 void tn_attention(struct tn_forward *f, uint32_t i_layer);
 
-/* Stores a rotated key and a value, [dim] each, in the blocks or the ring of a span's sequence, at a
- * position for which there is room; i_layer mixes by attention. */
+/* Stores a rotated key and a value, [dim] each, in the blocks or the ring of a span's sequence, at
+ * a position for which there is room; i_layer mixes by attention. */
 void tn_kv_store_row(struct tn_forward *f, const struct tn_span *span, uint32_t i_layer,
                      uint32_t i_kv_head, uint32_t position, const float *key, const float *value);
 
