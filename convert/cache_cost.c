@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The cost of f16 and q8 caches: three sessions, one per cache type, evaluate the same ids in
- * steps, and the distributions of each step are compared before the next one begins.
+ * Measures the cost of f16 and q8 caches: three sessions, one per cache type, evaluate the same ids
+ * in steps, and the distributions of each step are compared before the next one begins.
  */
 #include "convert/cache_cost.h"
 
@@ -11,7 +11,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-/* Rows of logits of two sessions at a time. */
+/* Memory for rows of logits of two sessions. */
 #define MAX_ROWS_BYTES ((size_t)16 << 20)
 
 struct measurement {

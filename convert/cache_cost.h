@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a smaller key/value cache costs a model, measured on the finished part file, and the cache
- * type that follows from it.
+ * Measures the error that a smaller key/value cache causes, on the finished part file, and derives
+ * the model's cache type from it.
  *
- * The yardstick is the mean Kullback-Leibler divergence of the next token's distribution from that
- * of an f32 cache, in nats, over TN_CACHE_COST_IDS ids.  Models whose inputs are int8 show f16
- * itself at 0.0003 to 0.0009 nats and q8 at one to three times that; models with unrounded inputs
- * show q8 at 0.0001 to 0.0003.  Keys whose channels differ 50-fold (a norm or a bias in front of
- * the rotation can make them so) share one scale per 64 channels and bring q8 to 0.02 nats.
+ * The measure is the mean Kullback-Leibler divergence of the next token's distribution from that of
+ * an f32 cache, in nats, over TN_CACHE_COST_IDS ids.  For models whose inputs are int8, f16 alone
+ * costs 0.0003 to 0.0009 nats and q8 at one to three times that; with unrounded inputs q8 costs
+ * 0.0001 to 0.0003.  Keys whose channels differ 50-fold (because of a norm or a bias before the
+ * rotation) share one scale per 64 channels, and q8 then costs 0.02 nats.
  */
 #ifndef TN_CONVERT_CACHE_COST_H
 #define TN_CONVERT_CACHE_COST_H
@@ -15,22 +15,23 @@
 #include "tern/tern.h"
 
 #define TN_CACHE_COST_IDS 32u
-/* q8 may cost at most this many times what f16 costs, ... */
+/* q8 may cost at most this many times as much as f16, ... */
 #define TN_CACHE_COST_FACTOR 3.0
-/* ... where f16 counts as at least this: less cannot be told from rounding. */
+/* ... which is counted as at least this: smaller values are rounding noise. */
 #define TN_CACHE_COST_LEAST 0.0005
 
 struct tn_cache_cost {
     double f16_nats, q8_nats;
 };
 
-/* The model has a head. Deterministic: the same bits at every kernel level. Takes the scratch of
- * three sessions and at most 16 MiB for logits. TERN_INTERRUPTED: should_stop; TERN_MEMORY. */
+/* The model must have a head.  Deterministic: the same bits at every kernel level.  Takes the
+ * scratch of three sessions and at most 16 MiB for logits.  TERN_INTERRUPTED: should_stop;
+ * TERN_MEMORY. */
 tern_status tn_cache_cost_measure(struct tn_cache_cost *out, struct tern_engine *engine,
                                   const struct tern_model *model, bool (*should_stop)(void *arg),
                                   void *arg, struct tern_error *err);
 
-/* Does q8 cost too much? */
+/* Whether q8 costs too much. */
 bool tn_cache_cost_is_too_high(const struct tn_cache_cost *cost);
 
 #endif

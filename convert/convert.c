@@ -4,13 +4,13 @@
  *
  *   read     config, weight headers, tokenizer, template; every check that needs no weights
  *            (job_read.c)
- *   survey   which scales and tilings the weights have, where only the data say it
+ *   survey   scales and tilings of the weights that only the data reveal
  *   declare  FILE.part, its table, free space
- *   stream   tensor after tensor
+ *   stream   the data, tensor after tensor
  *   hash     the input files, for the record of sources
  *   finish   seal, cache type and fingerprint from the part file, rename
  *
- * Until the last step nothing has the name FILE; a failure at any place removes the part file.
+ * FILE is not touched before the last step; any failure removes the part file.
  */
 #define XXH_INLINE_ALL
 #include "tern/convert.h"
@@ -36,8 +36,8 @@
 
 /* ---- survey ---- */
 
-/* Says what the scales decided, where nothing else did.  A guess that changes all logits is a
- * warning: a model whose training had one shard has one scale for each matrix as well. */
+/* Reports what the scales decided if nothing else did.  A guess that changes all logits is a
+ * warning: a model that was trained in one shard also has one scale per matrix. */
 static void say_inputs(const struct tn_job *j)
 {
     const struct tn_tensor_plan_row *many = tn_tensor_plan_many_scales(&j->plan);
@@ -59,12 +59,13 @@ static void say_inputs(const struct tn_job *j)
             "unrounded inputs needs --activations float");
 }
 
-/* Matrices whose values are kept. */
+/* Matrices whose values are kept, for messages. */
 struct kept {
-    uint32_t n_ternary, n_dense;              /* of projections: ternary; of floats that are not */
+    uint32_t n_ternary, n_dense;              /* number of projections: ternary; of floats that are
+                                               * not */
     const struct tn_tensor_plan_row *dense;   /* the first of these */
-    const struct tn_tensor_plan_row *largest; /* of those that are not ternary */
-    uint64_t n_weights, n_bytes;              /* not ternary; all tensors */
+    const struct tn_tensor_plan_row *largest; /* the largest matrix that is not ternary */
+    uint64_t n_weights, n_bytes;              /* non-ternary weights; bytes of all tensors */
 };
 
 static struct kept count_kept(const struct tn_tensor_plan *plan)
@@ -87,8 +88,8 @@ static struct kept count_kept(const struct tn_tensor_plan *plan)
     return k;
 }
 
-/* Says which matrices are not ternary.  A few among ternary ones are a warning: nobody but the
- * model's maker knows whether that was meant. */
+/* Reports the matrices that are not ternary.  A few among ternary ones are a warning: only the
+ * model's maker knows whether that was intended. */
 static void say_kept(const struct tn_job *j)
 {
     const struct kept k = count_kept(&j->plan);
@@ -113,8 +114,8 @@ static void say_kept(const struct tn_job *j)
                        : "");
 }
 
-/* Programs that quantise files of rotated weights again may lose the keys that say so.  The model
- * whose weights are rotated keeps alpha and beta in floats; the one before it does not. */
+/* Programs that requantise files of rotated weights may lose the keys that describe the rotation.
+ * The model with rotated weights keeps alpha and beta in floats; its predecessor does not. */
 static void warn_of_lost_rotation(const struct tn_job *j)
 {
     const struct tn_tensor_plan_row *alpha = NULL;
@@ -132,7 +133,7 @@ static void warn_of_lost_rotation(const struct tn_job *j)
                    "made from that model, it writes nonsense", alpha->weight->name);
 }
 
-/* The size of an embedding model is that of its table as a rule. */
+/* The table usually makes up most of an embedding model. */
 static void say_table(const struct tn_job *j)
 {
     if (j->params->head != TERN_HEAD_AUTO || !(j->model.import.config.flags & TERN_MODEL_NO_HEAD))
@@ -149,7 +150,7 @@ static void say_table(const struct tn_job *j)
     }
 }
 
-/* Ternary matrices in fewer bits, if the caller or `auto` wants them. */
+/* Packs ternary matrices in fewer bits, if the caller or `auto` chooses so. */
 static tern_status choose_pack(struct tn_job *j)
 {
     bool small = j->params->pack == TERN_PACK_SMALL;
@@ -247,9 +248,9 @@ static void say_tensor(const struct tn_job *j, const struct tn_tensor_plan_row *
                    layout);
 }
 
-/* Absmean rounding makes 31.0 % zeros of Gaussian weights, and trits drawn at random are zero in a
- * third; trained models have 36 to 42 %, single matrices 30 to 50. Below so many weights the share
- * is chance. */
+/* Absmean rounding turns 31.0 % of Gaussian weights into zeros, and a third of random trits are
+ * zero; trained models have 36 to 42 %, single matrices 30 to 50.  Below this number of weights the
+ * share is not significant. */
 #define MIN_ZERO_SHARE 0.34
 #define MAX_ZERO_SHARE 0.60
 #define MIN_WEIGHTS_TO_JUDGE 16384u
@@ -303,7 +304,7 @@ static tern_status hash_input(struct tn_job *j, uint32_t i_input, XXH3_state_t *
             status = tn_stream_progress(&j->stream, n, j->err);
         }
     }
-    /* Behind the hash, which belongs to the same bytes as the tensors then. */
+    /* After hashing, so that the hash belongs to the same bytes as the tensors. */
     if (status == TERN_OK && (tn_file_size(file) != input->bytes ||
                               tn_file_modified_ns(file) != j->modified_ns[i_input]))
         status =
@@ -336,15 +337,15 @@ static bool should_stop(void *arg)
     return !tn_stream_report(&j->stream);
 }
 
-/* What only the model in use shows. */
+/* Results that only running the model gives. */
 struct measured {
     struct tn_cache_cost cost;
-    uint32_t ids[4]; /* [n_ids] of the fingerprint */
+    uint32_t ids[4]; /* [n_ids] ids of the fingerprint */
     uint32_t n_ids;
     uint64_t hash;
 };
 
-/* Hash of the logits after a few fixed ids, computed as `tern verify` will. */
+/* Hash of the logits after a few fixed ids, computed like `tern verify` does. */
 static tern_status measure_fingerprint(struct measured *m, struct tn_job *j,
                                        struct tern_engine *engine, const struct tern_model *model)
 {
@@ -356,13 +357,13 @@ static tern_status measure_fingerprint(struct measured *m, struct tn_job *j,
                                                .arg = j};
     struct tern_session *session;
     tern_status status = tern_session_create(&session, engine, model, &params, j->err);
-    if (status == TERN_OK) /* finite weights can overflow all the same */
+    if (status == TERN_OK) /* finite weights can still overflow */
         status = tern_fingerprint(&m->hash, session, m->ids, m->n_ids, j->err);
     tern_session_free(session);
     return status;
 }
 
-/* On the part file, which must not be written to meanwhile. */
+/* Measures the part file, which must not be written to meanwhile. */
 static tern_status measure(struct measured *m, struct tn_job *j, struct tern_engine *engine)
 {
     struct tern_model *model;
@@ -416,9 +417,9 @@ static tern_status add_measurements(struct tn_job *j)
     return status;
 }
 
-/* With less the system may kill the process in the middle (measured in control groups: the smallest
- * model needs 6.5 MiB from here on, for buffers, sessions that measure and pages on their way
- * to the disk), and a part file would stay behind. */
+/* With less the system may kill the process during the conversion (measured in control groups: the
+ * smallest model needs 6.5 MiB from here on, for buffers, measuring sessions and pages being
+ * written), and the part file would remain. */
 static tern_status check_memory(const struct tn_job *j)
 {
     struct tern_monitor *monitor;
@@ -465,7 +466,7 @@ static void prepare_stream(struct tn_job *j)
     j->stream.params = j->params;
     j->stream.n_source = j->result->source_bytes;
     j->stream.factors = j->plan.factors;
-    j->stream.n_total = j->result->source_bytes + tn_survey_cost(&j->plan); /* to hash them */
+    j->stream.n_total = j->result->source_bytes + tn_survey_cost(&j->plan); /* including hashing */
     for (uint32_t i = 0; i < j->plan.n_tensors; i++)
         j->stream.n_total += tn_stream_cost(&j->plan.tensors[i]);
 }

@@ -9,7 +9,7 @@
  *   TQ2_0    256 weights: 64 bytes, f16 d; bits 2n of byte 32h + m = w[128h + 32n + m]
  *   Q2_0     64 or 128 weights: f16 d, then bits 2(j % 4) of byte j / 4 = w[j]; PQ2_0 likewise
  *   IQ2_BN   a row: f32 d, then 16 bytes per 64 weights: bits 2n of byte j = w[16n + j]
- *   TQ1_0, PTQ1_0, IQ1_BN hold five weights in a byte: see below
+ *   TQ1_0, PTQ1_0, IQ1_BN: five weights per byte; see below
  */
 #include "convert/encodings.h"
 
@@ -24,7 +24,7 @@
 
 /* ---- codes of two bits ---- */
 
-/* dst[i] = code of src[i] at `shift`, minus 1; ORs into *bad what only code 3 sets. */
+/* dst[i] = code of src[i] at `shift`, minus 1; ORs into *bad bits that only code 3 sets. */
 static TN_ALWAYS_INLINE void codes(int8_t *dst, const uint8_t *src, size_t n, int shift,
                                    uint8_t *bad)
 {
@@ -55,7 +55,7 @@ static TN_ALWAYS_INLINE void four_down(int8_t *dst, const uint8_t *src, size_t n
     codes(dst + 3 * n, src, n, 0, bad);
 }
 
-/* Brings the scale of a unit to what the header promises; false when it is not finite. */
+/* Normalises the scale of a unit as the header promises; false if it is not finite. */
 static bool settle(int8_t *trits, float *scale, float d, size_t n)
 {
     *scale = fabsf(d);
@@ -116,18 +116,18 @@ static size_t tq2_0(int8_t *trits, float *scales, const uint8_t *src, size_t n, 
     return n;
 }
 
-/* table[b]: the four neighbours that a byte holds, as they lie in memory. */
+/* table[b]: the four adjacent weights that a byte holds, in memory order. */
 static void make_neighbours(uint32_t table[256])
 {
     for (uint32_t b = 0; b < 256; b++) {
-        /* The codes spread over four bytes; adding 0x7F and turning the top bit takes 1 off without
-         * a borrow. */
+        /* The codes spread over four bytes; adding 0x7F and flipping the top bit subtracts 1
+         * without a borrow. */
         const uint32_t spread = (b & 3) | (b & 0xC) << 6 | (b & 0x30) << 12 | (b & 0xC0) << 18;
         table[b] = (spread + 0x7F7F7F7Fu) ^ 0x80808080u;
     }
 }
 
-/* Four neighbours in a byte. */
+/* Four adjacent weights per byte. */
 static TN_ALWAYS_INLINE size_t q2_blocks(int8_t *trits, float *scales, const uint8_t *src, size_t n,
                                          uint32_t unit)
 {
@@ -223,8 +223,8 @@ static size_t ptq1_0(int8_t *trits, float *scales, const uint8_t *src, size_t n,
     return n;
 }
 
-/* 64 weights in 13 bytes: four times 15 weights in 3 bytes, the digits of a byte being neighbours
- * and the first the lowest; the 16th of each comes from the last byte. */
+/* 64 weights in 13 bytes: four times 15 weights in 3 bytes, with adjacent digits in a byte, the
+ * first one lowest; the 16th of each comes from the last byte. */
 static void iq1_block(int8_t *dst, const uint8_t *src)
 {
     static const uint8_t powers[] = {81, 27, 9, 3, 1};
@@ -310,7 +310,7 @@ uint32_t tn_encoding_unit_bytes(const struct tn_encoding *encoding, uint32_t col
         return encoding->unit_bytes;
     const struct tn_gguf_type *type = tn_gguf_type_find(encoding->type);
     return type->block ? type->row_bytes + cols / type->block * type->block_bytes
-                       : cols; /* 1x4 */
+                       : cols; /* 1x4: whole rows */
 }
 
 size_t tn_encoding_scales(const struct tn_encoding *encoding, float *scales, const uint8_t *src,

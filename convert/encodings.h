@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Encodings of matrices in GGUF files, one row each: bytes -> trits and scales,
- * or bytes -> floats.  No I/O, no memory of its own.
+ * Encodings of matrices in GGUF files, one row each: bytes to trits and scales, or bytes to floats.
+ * No I/O, no allocation.
  *
- * Weights are coded in units that lie one behind the other: a block of some
- * columns, a row, or (one layout of I2_S) four rows.  Blocks of I2_S may run
- * over the end of a row, all others lie inside one.  I2_S lies in blocks of 128
- * weights in every published file, of 64 where the program that quantised was
- * built for Arm, and four rows side by side where it was bitnet.cpp of 2026
- * without ACT_PARALLEL.
+ * Weights are coded in consecutive units: a block of some columns, a row, or (one layout of I2_S)
+ * four rows.  Blocks of I2_S may cross the end of a row, all others are inside one.  I2_S has
+ * blocks of 128 weights in every published file, of 64 if the program that quantised was built for
+ * Arm, and four interleaved rows from bitnet.cpp of 2026 without ACT_PARALLEL.
  *
- * Layouts were checked bit for bit against the programs that write them; the
- * comments in encodings.c give the order of weights in each.
+ * The layouts were checked bit for bit against the programs that write them; the comments in
+ * encodings.c give the order of weights in each.
  */
 #ifndef TN_ENCODINGS_H
 #define TN_ENCODINGS_H
@@ -24,9 +22,9 @@
 
 /* Decodes n units of `unit` weights each (see tn_encoding_unit).
  *   trits   [n * unit] -1, 0 or 1, in order of rows
- *   scales  [n] >= 0, finite; NULL where the tensor has one scale elsewhere (I2_S).  A unit whose
- *           scale is 0 has no trits but 0
- * Returns the number of good units: n, or the index of the first that holds a code that no ternary
+ *   scales  [n] >= 0, finite; NULL if the tensor has one scale elsewhere (I2_S).  In a unit with
+ *           scale 0 all trits are 0
+ * Returns the number of good units: n, or the index of the first one with a code that no ternary
  * weight has, or a scale that is not finite. */
 typedef size_t tn_decode_trits_fn(int8_t *trits, float *scales, const uint8_t *src, size_t n,
                                   uint32_t unit);
@@ -34,38 +32,38 @@ typedef size_t tn_decode_trits_fn(int8_t *trits, float *scales, const uint8_t *s
 /* Decodes n units into floats [n * unit], which may be NaN or infinite. */
 typedef void tn_decode_floats_fn(float *dst, const uint8_t *src, size_t n);
 
-/* Where a unit has its scale. */
+/* The type of a unit's scale. */
 enum tn_scale_place { TN_NO_SCALE, TN_SCALE_F16, TN_SCALE_F32 };
 
 struct tn_encoding {
     uint32_t type;  /* in GGUF files */
     uint32_t param; /* type 42: the block; type 36: enum tern_i2s_layout */
     const char *name;
-    uint32_t unit;       /* weights; 0: `unit_rows` whole rows */
+    uint32_t unit;       /* weights per unit; 0: `unit_rows` whole rows */
     uint32_t unit_rows;
-    uint32_t unit_bytes; /* of a unit of fixed size */
+    uint32_t unit_bytes; /* for units of fixed size */
     enum tn_scale_place scale;
-    uint32_t scale_at; /* byte of the unit */
+    uint32_t scale_at; /* byte offset in the unit */
     tn_decode_trits_fn *trits;   /* one of the two is NULL */
     tn_decode_floats_fn *floats;
-    uint32_t layout; /* enum tern_layout that keeps every value; 0: none */
-    bool has_four_values; /* code 3 is no damage: it means twice the scale */
+    uint32_t layout; /* enum tern_layout that preserves every value; 0: none */
+    bool has_four_values; /* code 3 is valid: it means twice the scale */
 };
 
-/* The encoding of a type; NULL when tern does not read it.  q2_block: struct tn_gguf_part. */
+/* The encoding of a type; NULL if tern does not read it.  q2_block: struct tn_gguf_part. */
 const struct tn_encoding *tn_encoding_find(uint32_t type, uint32_t q2_block,
                                            enum tern_i2s_layout i2s);
 
-/* Weights in a unit of a matrix of so many columns, and their bytes. */
+/* Weights in a unit of a matrix with `cols` columns, and bytes per unit. */
 uint32_t tn_encoding_unit(const struct tn_encoding *encoding, uint32_t cols);
 uint32_t tn_encoding_unit_bytes(const struct tn_encoding *encoding, uint32_t cols);
 
-/* The scales of n units as `trits` of the encoding gives them, without looking at codes.  Returns
- * the number of good ones: n, or the index of the first that is not finite. */
+/* The scales of n units as `trits` of the encoding returns them, without decoding.  Returns the
+ * number of good ones: n, or the index of the first that is not finite. */
 size_t tn_encoding_scales(const struct tn_encoding *encoding, float *scales, const uint8_t *src,
                           size_t n, uint32_t unit_bytes);
 
-/* Why tern does not read a type, and what to do; NULL for types that it reads. */
+/* The reason why tern does not read a type, and advice; NULL for supported types. */
 const char *tn_encoding_refusal(uint32_t type);
 
 /* ---- for encodings.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Encodings that are no ternary ones: plain floats, and block types, whose values kern/blocks.c
- * knows.
+ * Encodings that are not ternary: plain floats, and block types, which kern/blocks.c unpacks.  All
+ * decode to floats.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a row of arch/family.h says, in a configuration from any source.
+ * Applies a row of arch/family.h to the description of a model (config_import.h), for both kinds of
+ * source.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern_source_inspect: the front half of a conversion, with the error that would
- * end it kept as the reason.
+ * tern_source_inspect: the first steps of a conversion, with the error that would end it recorded
+ * as the reason.
  */
 #include "tern/inspect.h"
 
@@ -33,7 +33,7 @@ struct tern_source {
     struct tn_model_source model;
     const char *format;
     bool is_recognised, has_tokenizer;
-    struct tern_source_sizes sizes; /* of a convertible source */
+    struct tern_source_sizes sizes; /* if the source is convertible */
     struct tern_error reason;
     struct key *keys;
     uint32_t n_keys;
@@ -47,7 +47,7 @@ static char *copy_text(const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
-/* Cuts before a character that would be broken. */
+/* Cuts the text before a character that would be incomplete. */
 static json_t *shown_text(const char *text, size_t n)
 {
     const size_t n_shown = n > MAX_SHOWN_TEXT ? tn_utf8_cut(text, MAX_SHOWN_TEXT) : n;
@@ -65,7 +65,7 @@ static json_t *value_of(const struct tn_gguf_key *key)
     case TN_GGUF_F32:
     case TN_GGUF_F64: {
         json_t *number = json_real(key->value.f);
-        return number ? number : json_null(); /* infinite */
+        return number ? number : json_null(); /* infinite or NaN */
     }
     case TN_GGUF_I8:
     case TN_GGUF_I16:
@@ -81,7 +81,7 @@ static json_t *value_of(const struct tn_gguf_key *key)
     }
 }
 
-/* Takes the value. */
+/* Takes ownership of the value. */
 static bool add_key(struct tern_source *s, const char *name, json_t *value)
 {
     struct key *key = &s->keys[s->n_keys];
@@ -91,7 +91,7 @@ static bool add_key(struct tern_source *s, const char *name, json_t *value)
     key->name = copy_text(name);
     key->json = is_good ? copy_text(tn_buf_text(&text)) : NULL;
     tn_buf_fini(&text);
-    s->n_keys++; /* tern_source_free frees halves too */
+    s->n_keys++; /* tn_source_free also frees incomplete entries */
     return key->name && key->json;
 }
 
@@ -105,7 +105,7 @@ static bool add_gguf_keys(struct tern_source *s)
     return ok;
 }
 
-/* The members of config.json; a file that is missing or broken has none, and is the reason. */
+/* Adds the members of config.json; a missing or broken file adds none, and is the reason. */
 static bool add_config_keys(struct tern_source *s, const char *dir)
 {
     char *text;
@@ -115,7 +115,7 @@ static bool add_config_keys(struct tern_source *s, const char *dir)
     tern_status status = tn_dir_read_text(&text, &n, dir, "config.json", MAX_CONFIG_BYTES, NULL);
     if (status != TERN_OK || !text)
         return status != TERN_MEMORY;
-    /* published files hold integers beyond 64 bits */
+    /* published files contain integers beyond 64 bits */
     status = tn_json_load(&root, "config.json", text, n, TN_JSON_LARGE_AS_REAL, NULL);
     tn_free(text);
     if (status != TERN_OK)
@@ -128,9 +128,9 @@ static bool add_config_keys(struct tern_source *s, const char *dir)
     return ok;
 }
 
-/* ---- would it convert? ---- */
+/* ---- whether it would convert ---- */
 
-/* The scales of one layer: enough to see whether floats are ternary. */
+/* Surveys the scales of one layer: enough to see whether floats are ternary. */
 static tern_status survey_layer(struct tern_source *s, struct tn_tensor_plan *plan,
                                 const struct tern_convert_params *params, struct tern_error *err)
 {
@@ -182,7 +182,7 @@ static tern_status try_conversion(struct tern_source *s, const char *path, struc
         status = tn_outline_sizes(&s->sizes, &plan, &s->model.import, err);
     tn_tensor_plan_fini(&plan);
     s->has_tokenizer = tn_model_source_has_tokenizer(&s->model, path);
-    if (status != TERN_OK || !s->has_tokenizer) /* converts with --no-tokenizer, if at all */
+    if (status != TERN_OK || !s->has_tokenizer) /* converts only with --no-tokenizer */
         return status;
     status = try_tokenizer(s, path, err);
     return status == TERN_OK ? try_template(s, path, err) : status;
@@ -216,7 +216,7 @@ bool tern_source_is_one(const char *path)
            (kind == TN_PATH_FILE && read_start(path, start, &n) && begins_like_a_source(start, n));
 }
 
-/* A safetensors file alone. */
+/* Opens a single safetensors file. */
 static tern_status open_safetensors(struct tern_source *s, const char *path,
                                     struct tern_error *err)
 {
@@ -271,7 +271,7 @@ void tern_source_free(struct tern_source *source)
     tn_free(source);
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
 tern_status tern_source_get_sizes(const struct tern_source *source, struct tern_source_sizes *out,
                                   struct tern_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a conversion reads before any weight: config, headers, tokenizer, template, and the names of
- * input and output. convert.c calls tn_job_read first.
+ * Reads everything of a conversion except weights: config, headers, tokenizer, template, and the
+ * names of input and output.  convert.c calls tn_job_read first.
  */
 #include "convert/job.h"
 
@@ -41,7 +41,7 @@ tern_status tn_job_open_input(struct tn_job *j, const char *name, struct tn_file
     return status;
 }
 
-/* Notes a file as an input; `name` lives as long as the job. */
+/* Records a file as an input; `name` must outlive the job. */
 static tern_status add_input(struct tn_job *j, const char *name)
 {
     struct tn_file *file;
@@ -94,7 +94,7 @@ static const char *last_component(const char *path)
     return name;
 }
 
-/* Cuts the ending ".gguf", and "-00001-of-00003" of a split file. */
+/* Removes the extension ".gguf", and "-00001-of-00003" of a split file. */
 static void cut_ending(char *name)
 {
     unsigned first, n;
@@ -123,9 +123,9 @@ static bool is_name(const char *name, size_t n)
            tn_utf8_find_bad(name, n, true) == n;
 }
 
-/* The last component of the source as it is given: a link may lead to a name that says nothing, as
- * in the cache of Hugging Face.  Where that is no name (".", "/"), that of the resolved one; else
- * "model". */
+/* The last component of the source's path as given, because a link may lead to a meaningless name,
+ * as in the cache of Hugging Face.  If that is not a name (".", "/"), the one of the resolved path;
+ * else "model". */
 static char *name_of_source(const char *source, const char *resolved)
 {
     const char *last = last_component(source);
@@ -210,8 +210,8 @@ static tern_status read_tokenizer(struct tn_job *j)
     return status == TERN_OK && !j->model.is_gguf ? add_input(j, TN_TOKENIZER_FILE) : status;
 }
 
-/* The official GGUF file of BitNet 2B-4T holds the template of another model, which ends every
- * question with BITNETAssistant and the end of the text (models.md, the seventh trap). */
+/* The official GGUF file of BitNet 2B-4T contains the template of another model, which ends every
+ * question with BITNETAssistant and the end of the text. */
 static tern_status correct_template(struct tn_job *j)
 {
     static const char right[] =
@@ -272,7 +272,7 @@ static tern_status read_template(struct tn_job *j)
                                     j->tokenizer.data, j->tokenizer.n_bytes, j->err);
 }
 
-/* Longrope's short factors hold up to the original context. */
+/* Longrope's short factors apply up to the original context. */
 static void limit_context(struct tn_job *j)
 {
     struct tern_file_config *c = &j->model.import.config;
@@ -337,7 +337,7 @@ static tern_status check_not_input(struct tn_job *j, const char *path, const cha
 
 static tern_status check_no_inputs(struct tn_job *j, const char *path)
 {
-    /* Not read without a tokenizer, but just as precious. */
+    /* Not read without a tokenizer, but must not be overwritten either. */
     static const char *const others[] = {TN_TOKENIZER_FILE, "tokenizer_config.json",
                                          "chat_template.jinja"};
     tern_status status = TERN_OK;
@@ -348,8 +348,7 @@ static tern_status check_no_inputs(struct tn_job *j, const char *path)
     return status;
 }
 
-/* Somebody's text must not be lost to a slip of the keyboard. What cannot be read is left to the
- * renaming. */
+/* Protects other files against a typing error.  Unreadable files are left to the renaming. */
 static tern_status check_replaceable(const char *path, struct tern_error *err)
 {
     char magic[sizeof TERN_FILE_MAGIC - 1];
@@ -369,7 +368,7 @@ static tern_status check_replaceable(const char *path, struct tern_error *err)
                          path, n_bytes);
 }
 
-/* Nor may the part file, which is written first, take the place of an input. */
+/* The part file, which is written first, must not replace an input either. */
 static tern_status check_output(struct tn_job *j)
 {
     const char *output = j->result->output;

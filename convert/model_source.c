@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Opens a model of either kind (model_source.h) and dispatches to convert/hf/ or convert/gguf/:
+ * description, tokenizer, chat template.
+ */
 #include "convert/model_source.h"
 
 #include <stdio.h>
@@ -18,7 +22,7 @@
 /* ---- folders of GGUF files ---- */
 
 struct gguf_files {
-    char first[100]; /* the first of the names, whichever it is */
+    char first[100]; /* one of the names */
     uint32_t n;
 };
 
@@ -39,7 +43,7 @@ static bool holds(const char *dir, const char *name)
     return is_there;
 }
 
-/* As repositories of GGUF files look when they are downloaded whole. */
+/* Recognises a repository of GGUF files that was downloaded completely. */
 static tern_status refuse_gguf_folder(const char *dir, struct tern_error *err)
 {
     struct gguf_files files = {.n = 0};
@@ -51,9 +55,9 @@ static tern_status refuse_gguf_folder(const char *dir, struct tern_error *err)
                    files.first, files.n);
 }
 
-/* ---- both forms ---- */
+/* ---- both kinds ---- */
 
-/* What the directory holds beside config.json and weights. */
+/* Evaluates the other files of the directory. */
 static tern_status recognise(struct tn_model_source *out, const char *dir, struct tern_error *err)
 {
     tn_config_recognise(&out->import, &out->source);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A model before conversion: its tensors, and what it is, from a Hugging Face
- * directory or from a GGUF file.
- *
- * In two steps where the tensors are wanted of models that tern does not know.
+ * A model before conversion: its tensors and its description, from a Hugging Face directory or from
+ * a GGUF file.  Opened in two steps, because `tern info` lists the tensors of unsupported models,
+ * too.
  */
 #ifndef TN_MODEL_SOURCE_H
 #define TN_MODEL_SOURCE_H
@@ -17,7 +16,7 @@
 
 struct tn_model_source {
     bool is_gguf;
-    bool has_generation, has_pooling; /* files that a directory holds beside config.json */
+    bool has_generation, has_pooling; /* whether a directory has these files */
     struct tn_config_import import;
     struct tn_source source;
 };
@@ -26,22 +25,22 @@ struct tn_model_source {
 tern_status tn_model_source_open(struct tn_model_source *out, const char *path,
                                  enum tern_i2s_layout i2s, struct tern_error *err);
 
-/* The headers of the weights; see tn_source_open, tn_gguf_open. */
+/* Opens the headers of the weights; see tn_source_open, tn_gguf_open. */
 tern_status tn_model_source_open_weights(struct tn_model_source *out, const char *path,
                                          enum tern_i2s_layout i2s, struct tern_error *err);
-/* Family, sizes, and all else that is no weight; the weights are open. */
+/* Reads family, sizes, and everything else except weights, which must be open. */
 tern_status tn_model_source_import(struct tn_model_source *out, const char *path,
                                    struct tern_error *err);
 
 #define TN_TOKENIZER_FILE "tokenizer.json"
 
-/* Does the source, at `path`, hold a tokenizer at all? */
+/* Whether the source, at `path`, has a tokenizer. */
 bool tn_model_source_has_tokenizer(const struct tn_model_source *source, const char *path);
 
 /* Makes the tokenizer section of an imported source; *section is empty and stays so on failure.
- * `pre` names the splitter of a GGUF file, NULL: it does so itself; *splitter: which one that file
- * has, NULL for a folder.  TERN_INPUT: none, or a damaged one; TERN_UNSUPPORTED: a kind that tern
- * does not have. */
+ * `pre` names the splitter of a GGUF file, NULL: the file names it; *splitter: the name found in
+ * the file, NULL for a folder.  TERN_INPUT: none, or a damaged one; TERN_UNSUPPORTED: a kind that
+ * tern does not implement. */
 tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **splitter,
                                       const struct tn_model_source *source, const char *path,
                                       const char *pre, struct tern_error *err);
@@ -52,7 +51,7 @@ tern_status tn_model_source_template(char **text, size_t *n, const char **from,
                                      const struct tn_model_source *source, const char *path,
                                      struct tern_error *err);
 
-/* Also after a failure. */
+/* Safe after a failure, too. */
 void tn_model_source_close(struct tn_model_source *out);
 
 #endif

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Computes the sizes of a converted model before conversion (outline.h): later layers copy the
+ * layouts that the survey found for the first one.
+ */
 #include "convert/outline.h"
 
 #include "base/alloc.h"
@@ -6,7 +10,7 @@
 #include "convert/gguf/gguf.h"
 #include "file/model_file.h"
 
-/* The row of the first layer with this role, else the first projection there. */
+/* The row of the first layer with this role, else the first projection of that layer. */
 static const struct tn_tensor_plan_row *find_example(const struct tn_tensor_plan *plan,
                                                      const struct tn_tensor_plan_row *row)
 {
@@ -22,7 +26,7 @@ static const struct tn_tensor_plan_row *find_example(const struct tn_tensor_plan
     return example;
 }
 
-/* Only floats leave open what they are. */
+/* Only floats have an undetermined kind. */
 static void take_after(struct tn_tensor_plan_row *row, const struct tn_tensor_plan_row *example)
 {
     row->scales = (struct tn_scale_facts){.is_one = true, .value = 1, .group = row->file.cols};
@@ -51,7 +55,7 @@ static tern_status settle(struct tn_tensor_plan *plan, struct tn_config_import *
     return tn_tensor_plan_settle(plan, import, &params, err);
 }
 
-/* The records of the file, in its order; rope factors are left out. */
+/* Makes the records of the file, in its order, without rope factors. */
 static bool place_tensors(struct tern_file_tensor *tensors, uint32_t *n, uint64_t *end,
                           const struct tn_tensor_plan *plan)
 {
@@ -77,7 +81,8 @@ static tern_status measure(struct tern_source_sizes *out, const struct tern_file
                                                  tensors, n, end, err);
     if (status != TERN_OK)
         return status;
-    out->plan.file_bytes += tn_model_file_data_align(end); /* the head, at least */
+    out->plan.file_bytes += tn_model_file_data_align(end); /* the size of the head is at least
+                                                            * this */
     out->table_bytes = info.head_bytes;
     out->bytes_per_token = info.bytes_per_token;
     return TERN_OK;

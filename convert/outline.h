@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a source takes once it is converted, from a plan of which at least the first layer was
- * surveyed.
+ * The sizes of a source after conversion, from a plan with at least the first layer surveyed, for
+ * `tern info`, `tern pull` and --pack auto.
  */
 #ifndef TN_OUTLINE_H
 #define TN_OUTLINE_H
@@ -10,11 +10,11 @@
 #include "convert/tensor_plan.h"
 #include "tern/inspect.h"
 
-/* Of a plan that is settled. */
+/* The same for a settled plan. */
 tern_status tn_outline_settled(struct tern_source_sizes *out, const struct tn_tensor_plan *plan,
                                const struct tn_config_import *import, struct tern_error *err);
-/* Settles the plan, taking later layers to be as the first one.  TERN_MEMORY, TERN_UNSUPPORTED as
- * tn_tensor_plan_settle and tern_plan_outline_sizes. */
+/* Settles the plan, assuming that later layers equal the first one.  TERN_MEMORY, TERN_UNSUPPORTED
+ * as tn_tensor_plan_settle and tern_plan_outline_sizes. */
 tern_status tn_outline_sizes(struct tern_source_sizes *out, struct tn_tensor_plan *plan,
                              struct tn_config_import *import, struct tern_error *err);
 

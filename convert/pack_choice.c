@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small where the source is small, where fast would not fit into memory, or where decoding reads
- * memory for longer than small takes to unpack.
+ * Chooses the small layout if the source has a type below 2 bits, if fast would not fit into
+ * memory, or if decoding is limited by memory for longer than small takes to unpack.
  */
 #include "convert/pack_choice.h"
 
@@ -15,10 +15,10 @@
 #include "tern/measure.h"
 #include "tern/sysinfo.h"
 
-/* Bytes of a weight. */
+/* Bytes per weight. */
 #define FAST_BYTES 0.25
 #define SMALL_BYTES 0.203125
-/* Small must be faster by this share, since rates are never the same twice. */
+/* Small must be faster by this share, because measured rates vary. */
 #define MIN_GAIN 0.05
 
 static bool is_small_type(const struct tn_source_tensor *t)
@@ -43,7 +43,7 @@ bool tn_pack_fits(char why[TN_PACK_REASON_BYTES], const struct tern_plan_model *
 {
     const struct tern_plan_limits limits = {.n_ctx = TN_MIN(TN_PACK_CONTEXT, sizes->n_ctx)};
     struct tern_plan *plan = tn_alloc(sizeof *plan);
-    /* Where the plan has only a shorter context, the rest of the cache does not fit either. */
+    /* If the plan has a shorter context, the rest of the cache does not fit. */
     const bool fits = plan && tern_plan_make(plan, machine, sizes, &limits, NULL) == TERN_OK &&
                       plan->n_ctx == limits.n_ctx && !plan->will_page;
     tn_free(plan);
@@ -67,8 +67,8 @@ static tern_status measure_rates(struct tern_pack_rates *out, const struct tern_
     return status;
 }
 
-/* Nanoseconds of a weight that is read once.  Reading and multiplying in 2 bits go on at the same
- * time; small ones are multiplied after reading and unpacking. */
+/* Nanoseconds per weight read once.  Reading and multiplying in 2 bits overlap; small weights are
+ * multiplied after reading and unpacking. */
 static bool is_small_faster(const struct tern_pack_rates *r)
 {
     const double fast = TN_MAX(FAST_BYTES / r->stream_gb_s, 1 / r->fast_gw_s);
@@ -77,7 +77,7 @@ static bool is_small_faster(const struct tern_pack_rates *r)
     return small < (1 - MIN_GAIN) * fast;
 }
 
-/* By memory, then by speed. */
+/* Decides by memory, then by speed. */
 static tern_status choose_here(bool *small, char why[TN_PACK_REASON_BYTES],
                                const struct tern_plan_model *sizes,
                                const struct tern_sysinfo *machine, bool int8_inputs,

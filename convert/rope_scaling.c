@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Computes the factors of scaled rotations (rope_scaling.h) in double, in the formulas of
+ * transformers and llama.cpp.
+ */
 #include "convert/rope_scaling.h"
 
 #include <math.h>
@@ -25,7 +29,7 @@ tern_status tn_linear_factors(struct tn_config_import *out, double factor, struc
     return status;
 }
 
-/* The pair of a head that turns n_turns times in the original context. */
+/* The pair of a head that makes n_turns turns in the original context. */
 static double pair_of_turns(const struct tn_yarn *yarn, double dim, double theta, double n_turns)
 {
     return dim * log(yarn->original / (n_turns * 2 * PI)) / (2 * log(theta));

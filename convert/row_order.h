@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the rows of a tensor (a vector: its values) are among those of its source: sections of
- * fused tensors are read in place, and heads put into the order of this program.
+ * Maps the rows of a tensor (a vector: its values) to those of its source: reads sections of fused
+ * tensors without copying them first, and reorders heads.
  */
 #ifndef TN_ROW_ORDER_H
 #define TN_ROW_ORDER_H
 
 #include <stdint.h>
 
-/* The next `rows` rows of the tensor: row r of them is first + r / run * step + r % run, so that
- * they follow each other in the source, or take turns with those of other sections. */
+/* The next `rows` rows of the tensor: row r of them is row first + r / run * step + r % run of the
+ * source, so that they are consecutive, or alternate with those of other sections. */
 struct tn_row_section {
     uint32_t rows, first, run, step;
 };
@@ -17,11 +17,11 @@ struct tn_row_section {
 #define TN_MAX_ROW_SECTIONS 3u
 
 struct tn_row_order {
-    uint32_t first; /* of the source, added to all: a matrix of a stack begins there */
+    uint32_t first; /* of the source, added to all: the offset of a matrix in a stack */
     struct tn_row_section sections[TN_MAX_ROW_SECTIONS]; /* rows 0: no more */
-    /* permuted_dim not 0: of heads of head_dim rows, of which the only run holds whole ones, in
-     * the first permuted_dim rows pairs (2j, 2j + 1) of the source belong to
-     * (j, j + permuted_dim / 2). */
+    /* permuted_dim not 0: in the first permuted_dim rows of each head of head_dim rows, pairs (2j,
+     * 2j + 1) of the source become (j, j + permuted_dim / 2).  There is one section, whose run is
+     * whole heads. */
     uint32_t head_dim, permuted_dim;
 };
 
@@ -31,8 +31,8 @@ static inline struct tn_row_order tn_row_order_straight(uint32_t first, uint32_t
     return (struct tn_row_order){.sections = {{rows, first, rows, rows}}};
 }
 
-/* Row r of the tensor as if heads were in order; *n_run: so many rows from r on follow each other
- * in the source. */
+/* The source row of row r, ignoring the permutation; *n_run: number of rows from r on that are
+ * consecutive in the source. */
 static inline uint32_t tn_row_order_run(const struct tn_row_order *order, uint32_t r,
                                         uint32_t *n_run)
 {
@@ -43,7 +43,7 @@ static inline uint32_t tn_row_order_run(const struct tn_row_order *order, uint32
     return order->first + s->first + r / s->run * s->step + r % s->run;
 }
 
-/* The row of the same section that holds row r. */
+/* The row of the same section that is stored at row r. */
 static inline uint32_t tn_permuted_row(const struct tn_row_order *order, uint32_t r)
 {
     const uint32_t in_head = r % order->head_dim, half = order->permuted_dim / 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A model as a set of named tensors that are read piece by piece.
+ * A model before conversion as a set of named tensors, which are read piece by piece.
  *
  *   tn_source_open       a directory with safetensors (src_safetensors.c)
  *   tn_source_open_gguf  a GGUF file (src_gguf.c)
@@ -22,7 +22,7 @@
 #include "plat/plat.h"
 #include "tern/status.h"
 
-/* Stricter than the format's own limits (100 MB of header, no others). */
+/* Stricter than the format's limits (only 100 MB of header). */
 #define TN_ST_MAX_HEADER (16u << 20)
 #define TN_ST_MAX_RANK 8u
 #define TN_ST_MAX_SHARDS 256u
@@ -41,22 +41,22 @@ enum tn_dtype {
     TN_DTYPE_LIST(TN_DTYPE_ENUM)
 #undef TN_DTYPE_ENUM
         TN_DTYPE_COUNT,
-    TN_DTYPE_CODED = TN_DTYPE_COUNT /* a type of GGUF that is not plain floats: see encoding */
+    TN_DTYPE_CODED = TN_DTYPE_COUNT /* a type of GGUF other than plain floats: see encoding */
 };
 
 struct tn_source_tensor {
     char *name; /* UTF-8, NUL-terminated */
     enum tn_dtype dtype;
-    const char *type;     /* for people: "BF16", "I2_S" */
+    const char *type;     /* shown to users: "BF16", "I2_S" */
     uint32_t type_number; /* GGUF */
-    const struct tn_encoding *encoding; /* TN_DTYPE_CODED: NULL when tern does not read the type */
+    const struct tn_encoding *encoding; /* TN_DTYPE_CODED: NULL if tern does not support the type */
     uint32_t rank;
     uint64_t shape[TN_ST_MAX_RANK];
     uint64_t offset; /* from the start of the file */
     uint64_t bytes;
     uint32_t i_file;
-    bool used; /* for the caller: tensors that nobody asked for */
-    bool is_rotated; /* gguf/rotation_import.h */
+    bool was_requested; /* a slot or the importer took it */
+    bool is_rotated; /* set by gguf/rotation_import.c */
 };
 
 struct tn_source_file {
@@ -71,47 +71,47 @@ struct tn_source {
     struct tn_source_tensor *tensors; /* sorted by name */
     uint32_t n_tensors;
     uint32_t capacity;
-    bool has_index; /* shards: model.safetensors.index.json is an input too */
-    struct tern_error hole; /* the first data that belong to no tensor; status TERN_OK: none */
+    bool has_index; /* there are shards: model.safetensors.index.json is an input, too */
+    struct tern_error hole; /* the first bytes that belong to no tensor; status TERN_OK: none */
     struct tn_gguf *gguf;   /* the file's keys; NULL for a directory */
 };
 
 #define TN_ST_SINGLE_FILE "model.safetensors"
 #define TN_ST_INDEX_FILE "model.safetensors.index.json"
 
-/* Opens model.safetensors, or the shards that the index names. TERN_INPUT: missing or damaged
- * files, anything against the format (models are data from outside), a Git-LFS pointer.  *out is
- * closed on failure.  Data that belong to no tensor are only noted in out->hole: a caller that
- * knows which tensors there should be may have a better message, but must not accept them. */
+/* Opens model.safetensors, or the shards that the index names.  TERN_INPUT: missing or damaged
+ * files, any violation of the format (models are untrusted data), a Git-LFS pointer.  *out is
+ * closed on failure.  Bytes that belong to no tensor are only recorded in out->hole: a caller that
+ * knows which tensors are required may have a better message, but must not accept them. */
 tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_error *err);
-/* Opens one safetensors file, whatever it is called. */
+/* Opens one safetensors file with any name. */
 tern_status tn_source_open_file(struct tn_source *out, const char *path, struct tern_error *err);
 /* Opens a GGUF file, and the other parts of a split one; see tn_gguf_open. */
 tern_status tn_source_open_gguf(struct tn_source *out, const char *path, enum tern_i2s_layout i2s,
                                 struct tern_error *err);
 void tn_source_close(struct tn_source *source);
 
-/* NULL when there is none. */
+/* NULL if there is none. */
 struct tn_source_tensor *tn_source_find(const struct tn_source *source, const char *name);
 
-/* Bytes [begin, begin + n) of a tensor, which must lie inside it. */
+/* Reads bytes [begin, begin + n) of a tensor, which must be inside it. */
 tern_status tn_source_read(const struct tn_source *source, const struct tn_source_tensor *tensor,
                            uint64_t begin, void *dst, size_t n, struct tern_error *err);
 
-/* Is it of plain floats (F32, F16, BF16)?  And bytes of such a value. */
+/* Whether it consists of plain floats (F32, F16, BF16); and bytes per value. */
 bool tn_source_is_float(const struct tn_source_tensor *tensor);
 static inline size_t tn_source_float_bytes(const struct tn_source_tensor *tensor)
 {
     return tensor->dtype == TN_DTYPE_F32 ? 4 : 2;
 }
 
-/* Rows of a matrix, of a stack those of all its matrices. */
+/* Rows of a matrix; of a stack, the rows of all its matrices. */
 static inline uint64_t tn_source_rows(const struct tn_source_tensor *tensor)
 {
     return tensor->rank == 3 ? tensor->shape[0] * tensor->shape[1] : tensor->shape[0];
 }
 
-/* "[768, 256]" into dst; returns dst. */
+/* Writes "[768, 256]" to dst; returns dst. */
 const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor);
 
 /* ---- for src_safetensors.c, the tests and the fuzzer ---- */

@@ -3,7 +3,7 @@
  * tern_source_hash: recognises a source without reading its weights.
  *
  * Each file adds its name, size, modification time and first 64 KiB, where the headers of GGUF and
- * safetensors files are. The path is left out: a source that was moved stays the same.
+ * safetensors files are. The path is not hashed: a source that was moved keeps its hash.
  */
 #include "tern/inspect.h"
 
@@ -33,7 +33,7 @@ static bool ends_with(const char *name, const char *suffix)
     return n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0;
 }
 
-/* Does the conversion of a folder read files of this name? */
+/* Whether the conversion of a folder reads files of this name. */
 static bool is_read(const char *name)
 {
     return ends_with(name, ".safetensors") || ends_with(name, ".json") || ends_with(name, ".jinja");
@@ -66,7 +66,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* `name` is hashed in place of the path. */
+/* `name` is hashed instead of the path. */
 static tern_status add_file(XXH3_state_t *state, const char *path, const char *name,
                             struct tern_error *err)
 {
@@ -136,7 +136,7 @@ static const char *base_name(const char *path)
     return name;
 }
 
-/* A missing part is left for the conversion to name. */
+/* The conversion reports a missing part. */
 static tern_status add_parts(XXH3_state_t *state, const char *path, struct tern_error *err)
 {
     const unsigned n_parts = TN_MIN(count_parts(path), MAX_FILES);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vectors and ternary matrices; tables are in stream_table.c.
+ * Streams vectors and ternary matrices from the source into the file; tables and block types have
+ * separate files, stream_table.c and stream_blocks.c.
  */
 #include "convert/stream.h"
 
@@ -61,12 +62,12 @@ struct matrix {
     const struct tern_file_tensor *file;
     int8_t *trits;       /* [TN_PACK_ROWS][cols] */
     float *scales;       /* [TN_PACK_ROWS][units of the source] */
-    uint8_t *packed;     /* of these rows; layout C2: the whole matrix */
-    void *all_scales;    /* as in the file; NULL where the matrix has one; those of the matrices
-                            before it in a stack precede them */
+    uint8_t *packed;     /* packed form of these rows; layout C2: of the whole matrix */
+    void *all_scales;    /* in the file's layout; NULL if the matrix has one scale; the scales of
+                          * previous matrices of a stack come first */
     float *groups;       /* [TN_PACK_ROWS][groups of the file] */
     size_t scale_bytes;
-    size_t stride;       /* from one matrix of a stack to the next */
+    size_t stride;       /* distance between matrices of a stack */
     bool is_whole;       /* columns (C2) are complete only at the end */
 };
 
@@ -96,14 +97,14 @@ static tern_status take_buffers(struct matrix *m, struct tn_streamer *s, struct 
     char *of_stack = tn_stream_take(&s->all_scales, m->stride * TN_MAX(f->n_stacked, 1u), err);
     m->all_scales = of_stack ? of_stack + m->stride * m->reader.tensor->i_matrix : NULL;
     if (of_stack)
-        memset(m->all_scales, 0, m->stride); /* the padding */
+        memset(m->all_scales, 0, m->stride); /* includes the padding */
     m->groups = tn_stream_take(
         &s->floats, (size_t)n_step * tn_n_groups(f->cols, f->scale_group) * sizeof(float), err);
     return m->all_scales && m->groups ? TERN_OK : TERN_MEMORY;
 }
 
-/* From units of the source to groups of the file; the survey has found the units of a group equal,
- * or 0 where the unit holds no other weights. */
+/* Combines the scales of source units into groups of the file; the survey has checked that the
+ * units of a group are equal, or 0 for units of zeros. */
 static void pack_scales(struct matrix *m, uint32_t row, uint32_t n)
 {
     const struct tern_file_tensor *f = m->file;
@@ -138,7 +139,7 @@ static tern_status stream_rows(struct matrix *m, struct tn_streamer *s, uint32_t
                              (size_t)tn_layout_size(f->layout, n, f->cols), err);
 }
 
-/* The padding of a stack's matrix; the scales of all of them follow the last one. */
+/* Writes the padding of a stack's matrix; the scales of all of them follow the last one. */
 static tern_status finish_matrix(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
                                  struct tern_error *err)
 {
@@ -171,7 +172,8 @@ static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint
     return status == TERN_OK ? finish_matrix(m, s, i_tensor, err) : status;
 }
 
-/* The scale of a matrix that has one: what the source states, or the survey found in its units. */
+/* The scale of a matrix with one scale: stated by the source, or found in its units by the
+ * survey. */
 static float matrix_scale(const struct tn_trit_reader *r)
 {
     return tn_trit_scale_is_stated(r->tensor) ? r->factor : r->tensor->scales.value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrices of the block types of GGUF files: rows in the model's order, packed without changing a
- * value.
+ * Streams matrices in the block types of GGUF files: rows in the model's order, packed without
+ * changing a value.
  */
 #include "base/compiler.h"
 #include "base/error.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What all kinds of tensors stream with: buffers, progress, rows of the source in their order, and
- * errors that name a value which no model may have.
+ * Shared by the files that stream one kind of tensor: buffers, progress, reading rows of the source
+ * in the model's order, and errors that name an invalid value.
  */
 #include <string.h>
 
@@ -68,7 +68,7 @@ tern_status tn_stream_read(struct tn_streamer *s, const struct tn_source_tensor 
     return status == TERN_OK ? tn_stream_progress(s, n, err) : status;
 }
 
-/* The same where rows are columns of the source: of each of its rows a part is read. */
+/* The same if rows are columns of the source: reads a part of each of its rows. */
 static tern_status read_columns(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                 uint8_t *dst, size_t row_bytes, uint32_t row, uint32_t n,
                                 struct tern_error *err)

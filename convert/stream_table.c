@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Embedding, head and matrices of floats: rows rounded to integers in planes of
- * bits, or kept as floats.
+ * Streams embedding, head and matrices of floats: rows rounded to integers in planes of bits, or
+ * kept as floats.
  */
 #include <math.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 #include "file/model_file.h"
 #include "kern/bit_planes.h"
 
-/* Bytes of a value before it is packed. */
+/* Bytes per value before packing. */
 static size_t value_bytes(uint32_t layout)
 {
     return tn_layout_planes(layout) ? 1 : layout == TERN_LAYOUT_F32 ? 4 : 2;
 }
 
-/* One row as f16 or bf16. */
+/* Encodes one row as f16 or bf16. */
 static tern_status encode_halves(uint16_t *dst, const float *src,
                                  const struct tn_tensor_plan_row *t, uint32_t row,
                                  struct tern_error *err)
@@ -38,17 +38,17 @@ static tern_status encode_halves(uint16_t *dst, const float *src,
     return TERN_OK;
 }
 
-/* What stream_table works with: one block of rows at a time. */
+/* The buffers of stream_table: one block of rows at a time. */
 struct table_buffers {
     char *raw;      /* source bytes of a block */
     char *rows;     /* the block as integers or halves, [n][cols] */
     char *packed;   /* integers: the block in planes */
     float *values;  /* [cols] */
-    float *scales;  /* [rows], then what planes need, as in the file */
+    float *scales;  /* [rows], then the other scales of planes, in the file's layout */
 };
 
-/* The columns' offsets, from rows spread over the whole table.  A row that holds no finite numbers
- * is refused later; here it counts as zeros. */
+/* Computes the columns' offsets from rows spread over the whole table.  A row with non-finite
+ * numbers is refused later; here it counts as zeros. */
 static tern_status sample_offsets(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                   const struct table_buffers *b, uint32_t n,
                                   struct tern_error *err)
@@ -72,7 +72,7 @@ static tern_status sample_offsets(struct tn_streamer *s, const struct tn_tensor_
     return TERN_OK;
 }
 
-/* Rows [row, row + n) of the source, encoded and written. */
+/* Encodes and writes rows [row, row + n) of the source. */
 static tern_status stream_table_block(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                       uint32_t i_tensor, const struct table_buffers *b,
                                       uint32_t row, uint32_t n, struct tern_error *err)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Is a matrix of floats ternary?  Units of some columns are counted that are,
- * that would be but for a few weights, and that are not; units of zeros count
- * for nothing.  All are: it is.  Most are not: it is dense, and its values are
- * kept.  Anything between is a ternary matrix that was damaged or rounded, which
- * must not become a dense one: it is refused.
+ * Decides whether a matrix of floats is ternary.  Counts units of some columns that are ternary,
+ * that would be except for a few weights, and that are not; units of zeros are ignored.  If all
+ * are, so is the matrix.  If most are not, it is dense, and its values are kept.  Anything between
+ * is a damaged or rounded ternary matrix, which must not become a dense one: it is refused.
  *
- * Scales come in tiles: one for the matrix, one for each row (or a block of
- * them, or what a shard of a tensor-parallel training held), or one for some
- * columns.  The widest tiling that fits all rows is kept.
+ * Scales come in tiles: one for the matrix, one per row (or per block of rows, or per shard of a
+ * tensor-parallel training), or one per group of columns.  The widest tiling that fits all rows is
+ * kept.
  */
 #include "convert/survey.h"
 
@@ -22,7 +21,7 @@
 #include "convert/trits.h"
 #include "kern/pack.h"
 
-#define FINE_UNIT 16u /* columns; dense weights are never of one magnitude over so many */
+#define FINE_UNIT 16u /* columns; dense weights never share one magnitude over that many */
 
 /* ---- tilings ---- */
 
@@ -58,7 +57,7 @@ void tn_scale_survey_init(struct tn_scale_survey *out, uint32_t cols, uint32_t u
         out->group_fits[i] = true;
 }
 
-/* Do the units [0, n) share a scale?  0 is anybody's. */
+/* Whether the units [0, n) share a scale.  0 is compatible with any. */
 static bool is_constant(const float *scales, uint32_t n)
 {
     float value = 0;
@@ -86,7 +85,7 @@ static bool groups_fit(const struct tn_scale_survey *s, const float *scales, uin
 static bool is_f16(float value)
 {
     const uint32_t bits = tn_f32_to_bits(value);
-    /* 2^-14 to 65504 with 10 bits behind the point: most. */
+    /* 2^-14 to 65504 with 10 bits after the point: the usual case. */
     if ((bits & 0x1FFFu) == 0 && bits >= 0x38800000u && bits < 0x47800000u)
         return true;
     return tn_f16_to_f32(tn_f32_to_f16(value)) == value;
@@ -135,7 +134,7 @@ static bool is_dense(const struct tn_trit_reader *r)
 static tern_status survey_rows(struct tn_trit_reader *r, struct tn_scale_survey *survey,
                                bool stops_early, struct tern_error *err)
 {
-    /* stops_early: at the first weight that is not ternary; else where most are not. */
+    /* stops_early: at the first weight that is not ternary; else once most are not. */
     const struct tern_file_tensor *f = &r->tensor->file;
     const uint32_t n_step = TN_MIN(TN_PACK_ROWS, f->rows);
     const bool has_codes = r->tensor->kind == TN_TENSOR_CODED;
@@ -146,7 +145,7 @@ static tern_status survey_rows(struct tn_trit_reader *r, struct tn_scale_survey 
         return TERN_MEMORY;
     for (uint32_t row = 0; row < f->rows; row += n_step) {
         const uint32_t n = TN_MIN(n_step, f->rows - row);
-        /* Codes are trits; no tiling asks for the order of rows. */
+        /* Codes are trits; no tiling depends on the order of rows. */
         tern_status status = has_codes ? tn_trit_reader_scales(r, scales, row, n, err)
                                        : tn_trit_reader_rows(r, trits, scales, row, n, err);
         if (status != TERN_OK)
@@ -192,7 +191,7 @@ static tern_status survey_table(struct tn_streamer *stream, struct tn_tensor_pla
     return status;
 }
 
-/* ---- a head beside tied embeddings ---- */
+/* ---- a head next to tied embeddings ---- */
 
 /* n rows of plain floats from `row` on. */
 static tern_status read_floats(float **out, struct tn_stream_buffer *buffer, struct tn_streamer *s,
@@ -210,8 +209,8 @@ static tern_status read_floats(float **out, struct tn_stream_buffer *buffer, str
     return status;
 }
 
-/* transformers leaves such a head out before version 5 and takes it from then on: with other
- * numbers than the embeddings it makes two models of one folder. */
+/* transformers ignores such a head before version 5 and uses it from then on: if its numbers differ
+ * from the embeddings, one folder contains two models. */
 static tern_status check_twin(struct tn_streamer *s, const struct tn_tensor_plan *plan,
                               struct tern_error *err)
 {
@@ -260,7 +259,7 @@ static tern_status fail_tiles(const struct tn_tensor_plan_row *t, struct tern_er
                    t->weight->name);
 }
 
-/* Floats that are not ternary in tiles of 64 columns: are they in smaller ones? */
+/* For floats that are not ternary in tiles of 64 columns: whether they are in smaller ones. */
 static tern_status has_finer_tiles(bool *out, struct tn_streamer *stream,
                                    const struct tn_tensor_plan_row *t, struct tern_error *err)
 {
@@ -281,7 +280,7 @@ static tern_status has_finer_tiles(bool *out, struct tn_streamer *stream,
     return status;
 }
 
-/* A tensor that keeps the model from being converted, and its worst weight. */
+/* A tensor that prevents the conversion, and its worst weight. */
 struct offender {
     const struct tn_tensor_plan_row *tensor; /* NULL: none */
     struct tn_distance worst;
@@ -306,7 +305,7 @@ static tern_status fail_worst(struct tn_streamer *stream, const struct offender 
 
 /* ---- floats that are kept ---- */
 
-/* Which 16-bit types hold every value so far. */
+/* The 16-bit types that can represent every value so far. */
 struct fits {
     bool bf16, f16;
 };
@@ -342,7 +341,7 @@ static tern_status find_narrow(struct tn_streamer *s, struct tn_tensor_plan_row 
     return TERN_OK;
 }
 
-/* A matrix of zeros is ternary among ternary ones, and dense among dense ones. */
+/* A matrix of zeros counts as ternary among ternary ones, and as dense among dense ones. */
 static void settle_zeros(struct tn_tensor_plan *plan)
 {
     bool has_trits = false, has_dense = false;
@@ -356,7 +355,7 @@ static void settle_zeros(struct tn_tensor_plan *plan)
             plan->tensors[i].kind = TN_TENSOR_FLOATS;
 }
 
-/* The matrices of a stack have one layout: floats where one of them needs that. */
+/* The matrices of a stack share one layout: floats if any of them needs that. */
 static void settle_stacks(struct tn_tensor_plan *plan)
 {
     struct tn_tensor_plan_row *t = plan->tensors;
@@ -404,7 +403,7 @@ static tern_status survey_one(struct offender *offender, struct tn_streamer *str
         return status;
     if (!outcome.has_tiles)
         return fail_tiles(t, err);
-    if (outcome.is_dense) /* which the first rows tell */
+    if (outcome.is_dense) /* the first rows show it */
         stream->n_done = n_before + tn_trit_reader_cost(t);
     if (outcome.is_dense && !plan->says_ternary)
         t->kind = TN_TENSOR_FLOATS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A first pass over weights whose scales only the data tells: are floats
- * ternary, and how many weights share a scale.
+ * A first pass over weights whose scales only the data reveal: whether floats are ternary, and how
+ * many weights share a scale.
  */
 #ifndef TN_SURVEY_H
 #define TN_SURVEY_H
@@ -10,24 +10,24 @@
 #include "convert/tensor_plan.h"
 
 /* Fills in `scales` of all ternary tensors.  Tables that are ternary become so, matrices of floats
- * that are not become TN_TENSOR_FLOATS.  TERN_UNSUPPORTED, with the tensor and how far it is: one
+ * that are not become TN_TENSOR_FLOATS.  TERN_UNSUPPORTED, with the tensor and its distance: one
  * that is almost ternary, or that is not in a model that should be (plan->says_ternary).
  * TERN_INPUT: values that are not finite, codes that no ternary weight has, a plan->twin with other
  * numbers than the embeddings. */
 tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
                       struct tern_error *err);
 
-/* Bytes that it will read. */
+/* Bytes that the survey will read. */
 uint64_t tn_survey_cost(const struct tn_tensor_plan *plan);
 
 /* ---- for tests ---- */
 
 #define TN_SURVEY_MAX_GROUPS 24u
 
-/* What the scales of the rows so far allow. */
+/* The tilings that the scales of the rows so far allow. */
 struct tn_scale_survey {
     uint32_t cols, unit, n_units;
-    uint32_t n_groups; /* widths to try, the widest first; all multiples of unit and of 64 */
+    uint32_t n_groups; /* widths to try, widest first; all multiples of unit and of 64 */
     uint32_t groups[TN_SURVEY_MAX_GROUPS];
     bool group_fits[TN_SURVEY_MAX_GROUPS];
     bool has_value, is_one, row_fits, are_f16;
@@ -36,7 +36,7 @@ struct tn_scale_survey {
 void tn_scale_survey_init(struct tn_scale_survey *out, uint32_t cols, uint32_t unit);
 /* scales [n_units] of a row; 0: a unit that fits any scale. */
 void tn_scale_survey_row(struct tn_scale_survey *survey, const float *scales);
-/* False when scales change within less than 64 columns. */
+/* False if scales change within less than 64 columns. */
 bool tn_scale_survey_result(struct tn_scale_facts *out, const struct tn_scale_survey *survey);
 
 #endif

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Finds the tensor of a slot in a source (tensor_find.h): by its spellings, as a section of a fused
+ * tensor, or as an expert.
+ */
 #include "convert/tensor_find.h"
 
 #include <stdio.h>
@@ -10,25 +14,26 @@
 
 /* ---- names ---- */
 
-/* What follows a spelling of *n characters, which loses the point of "name.". */
-static const char *ending_of(const struct tn_place *place, const char *spelling, int *n)
+/* What follows a spelling of *n characters: ".weight", ".bias" or nothing; drops the point of
+ * "name.". */
+static const char *ending_of(const struct tn_match *match, const char *spelling, int *n)
 {
     const bool is_whole = *n > 0 && spelling[*n - 1] == '.';
     *n -= is_whole;
-    return is_whole ? "" : place->slot->kind == TN_SLOT_BIAS ? ".bias" : ".weight";
+    return is_whole ? "" : match->slot->kind == TN_SLOT_BIAS ? ".bias" : ".weight";
 }
 
-static void gguf_name(char *dst, const struct tn_place *place, const char *spelling)
+static void gguf_name(char *dst, const struct tn_match *match, const char *spelling)
 {
     int n = (int)strlen(spelling);
-    const char *ending = ending_of(place, spelling, &n);
-    if (place->slot->scope == TN_SCOPE_MODEL)
+    const char *ending = ending_of(match, spelling, &n);
+    if (match->slot->scope == TN_SCOPE_MODEL)
         snprintf(dst, NAME_BYTES, "%.*s%s", n, spelling, ending);
     else
-        snprintf(dst, NAME_BYTES, "blk.%u.%.*s%s", place->layer, n, spelling, ending);
+        snprintf(dst, NAME_BYTES, "blk.%u.%.*s%s", match->layer, n, spelling, ending);
 }
 
-/* A spelling of n characters with the expert's number in place of its "*". */
+/* Writes a spelling of n characters with the expert's number instead of its "*". */
 static void number_expert(char *dst, size_t n_dst, const char *spelling, int n,
                           uint32_t expert)
 {
@@ -40,29 +45,29 @@ static void number_expert(char *dst, size_t n_dst, const char *spelling, int n,
                  n - n_before - 1, star + 1);
 }
 
-/* One spelling. */
+/* Writes the full name for one spelling. */
 static void hf_name(char *dst, const struct tn_family *family, const char *prefix,
-                    const struct tn_place *place, const char *spelling)
+                    const struct tn_match *match, const char *spelling)
 {
     int n = (int)strlen(spelling);
-    const char *ending = ending_of(place, spelling, &n);
+    const char *ending = ending_of(match, spelling, &n);
     const char *layers = family->layers ? family->layers : "layers";
     if (spelling[0] == '/')
         snprintf(dst, NAME_BYTES, "%.*s%s", n - 1, spelling + 1, ending);
-    else if (place->slot->scope == TN_SCOPE_MODEL)
+    else if (match->slot->scope == TN_SCOPE_MODEL)
         snprintf(dst, NAME_BYTES, "%s%.*s%s", prefix, n, spelling, ending);
     else
-        snprintf(dst, NAME_BYTES, "%s%s.%u.%.*s%s", prefix, layers, place->layer, n, spelling,
+        snprintf(dst, NAME_BYTES, "%s%s.%u.%.*s%s", prefix, layers, match->layer, n, spelling,
                  ending);
 }
 
-/* What was found holds the matrices of all experts. */
-static void stack(struct tn_place *place, const struct tn_config_import *import)
+/* The tensor found holds the matrices of all experts. */
+static void stack(struct tn_match *match, const struct tn_config_import *import)
 {
-    place->n_stacked = tn_slot_n_stacked(place->slot, &import->config);
+    match->n_stacked = tn_slot_n_stacked(match->slot, &import->config);
 }
 
-static struct tn_source_tensor *find_hf(struct tn_place *place,
+static struct tn_source_tensor *find_hf(struct tn_match *match,
                                         const struct tn_config_import *import,
                                         const struct tn_source *source, const char *spelling)
 {
@@ -70,17 +75,17 @@ static struct tn_source_tensor *find_hf(struct tn_place *place,
         const int n = (int)strcspn(spelling, "|");
         const char *prefix;
         char numbered[NAME_BYTES / 2];
-        number_expert(numbered, sizeof numbered, spelling, n, place->expert);
+        number_expert(numbered, sizeof numbered, spelling, n, match->expert);
         for (size_t i = 0; (prefix = tn_family_prefix(import->family, i)) != NULL; i++) {
             char name[NAME_BYTES];
-            hf_name(name, import->family, prefix, place, numbered);
-            if (place->name[0] == '\0')
-                snprintf(place->name, NAME_BYTES, "%s", name);
+            hf_name(name, import->family, prefix, match, numbered);
+            if (match->name[0] == '\0')
+                snprintf(match->name, NAME_BYTES, "%s", name);
             struct tn_source_tensor *t = tn_source_find(source, name);
             if (!t)
                 continue;
             if (!memchr(spelling, '*', (size_t)n))
-                stack(place, import);
+                stack(match, import);
             return t;
         }
         spelling += n + (spelling[n] == '|');
@@ -88,25 +93,25 @@ static struct tn_source_tensor *find_hf(struct tn_place *place,
     return NULL;
 }
 
-/* Sets place->weight, and place->name to the first spelling. */
-static void find_spellings(struct tn_place *place, const struct tn_config_import *import,
+/* Sets match->weight, and match->name to the first spelling. */
+static void find_spellings(struct tn_match *match, const struct tn_config_import *import,
                            const struct tn_source *source, const char *hf, const char *gguf)
 {
     const char *spelling = source->gguf ? gguf : hf;
-    place->name[0] = '\0';
-    place->weight = NULL;
+    match->name[0] = '\0';
+    match->weight = NULL;
     if (!spelling || !spelling[0])
         return;
     if (!source->gguf) {
-        place->weight = find_hf(place, import, source, spelling);
+        match->weight = find_hf(match, import, source, spelling);
         return;
     }
-    gguf_name(place->name, place, spelling);
-    place->weight = tn_source_find(source, place->name);
-    stack(place, import);
+    gguf_name(match->name, match, spelling);
+    match->weight = tn_source_find(source, match->name);
+    stack(match, import);
 }
 
-/* ---- parts of fused tensors ---- */
+/* ---- sections of fused tensors ---- */
 
 static uint32_t rows_of(uint32_t role, const struct tn_model_spec *spec, uint32_t layer)
 {
@@ -116,83 +121,83 @@ static uint32_t rows_of(uint32_t role, const struct tn_model_spec *spec, uint32_
     return tn_slot_is_vector(slot) ? cols : rows;
 }
 
-/* The part of `rows` rows, `first` rows precede it in all n heads, whose rows take turns with those
- * of the other parts. */
-static void order_by_head(struct tn_place *place, uint32_t n, uint32_t first, uint32_t rows)
+/* The section has `rows` rows; in each of n heads, `first` rows precede it, and rows of the other
+ * slots alternate with it. */
+static void order_by_head(struct tn_match *match, uint32_t n, uint32_t first, uint32_t rows)
 {
-    place->order.sections[0] =
-        (struct tn_row_section){rows, first / n, rows / n, place->source_rows / n};
+    match->order.sections[0] =
+        (struct tn_row_section){rows, first / n, rows / n, match->source_rows / n};
 }
 
-/* Likewise the queries, keys and values of each key head. */
-static void order_qkv(struct tn_place *place, const struct tn_layer_dims *dims, uint32_t first)
+/* The same for the queries, keys and values of each key head. */
+static void order_qkv(struct tn_match *match, const struct tn_layer_dims *dims, uint32_t first)
 {
-    const uint32_t n = dims->n_kv_head, step = place->source_rows / n;
+    const uint32_t n = dims->n_kv_head, step = match->source_rows / n;
     const uint32_t widths[] = {dims->head_dim, dims->head_dim, dims->n_head / n * dims->value_dim};
     uint32_t at = first / n;
     for (uint32_t i = 0; i < TN_COUNT_OF(widths); at += widths[i++])
-        place->order.sections[i] = (struct tn_row_section){n * widths[i], at, widths[i], step};
+        match->order.sections[i] = (struct tn_row_section){n * widths[i], at, widths[i], step};
 }
 
-/* The slot's part of `fused`. */
-static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
+/* Finds the slot's section of `fused`. */
+static bool find_part(struct tn_match *match, const struct tn_model_spec *spec,
                       const struct tn_config_import *import, const struct tn_source *source,
                       const struct tn_fused *fused)
 {
     uint32_t first = 0, sum = 0;
     bool is_part = false;
     for (size_t i = 0; i < TN_COUNT_OF(fused->parts) && fused->parts[i]; i++) {
-        if (fused->parts[i] == place->slot->role) {
+        if (fused->parts[i] == match->slot->role) {
             first = sum;
             is_part = true;
         }
-        sum += rows_of(fused->parts[i], spec, place->layer);
+        sum += rows_of(fused->parts[i], spec, match->layer);
     }
     if (!is_part)
         return false;
-    find_spellings(place, import, source, fused->hf, fused->gguf);
-    if (!place->weight)
+    find_spellings(match, import, source, fused->hf, fused->gguf);
+    if (!match->weight)
         return false;
-    const struct tn_layer_dims dims = tn_layer_dims(spec->config, &spec->layers[place->layer]);
-    const uint32_t rows = place->source_rows;
-    place->source_rows = sum;
+    const struct tn_layer_dims dims = tn_layer_dims(spec->config, &spec->layers[match->layer]);
+    const uint32_t rows = match->source_rows;
+    match->source_rows = sum;
     if (fused->order == TN_FUSED_PARTS)
-        place->order.sections[0].first = first;
+        match->order.sections[0].first = first;
     else if (fused->order == TN_FUSED_BY_HEAD)
-        order_by_head(place, dims.n_head, first, rows);
+        order_by_head(match, dims.n_head, first, rows);
     else if (fused->order == TN_FUSED_BY_QUARTER)
-        order_by_head(place, 4, first, rows);
-    else if (place->slot->role == TERN_ROLE_DELTA_QKV)
-        order_qkv(place, &dims, first);
+        order_by_head(match, 4, first, rows);
+    else if (match->slot->role == TERN_ROLE_DELTA_QKV)
+        order_qkv(match, &dims, first);
     else
-        order_by_head(place, dims.n_kv_head, first, rows);
+        order_by_head(match, dims.n_kv_head, first, rows);
     return true;
 }
 
-/* Puts the heads of q and k, weights and biases, into the order of halves. */
-static void set_permutation(struct tn_place *place, const struct tn_config_import *import)
+/* Reorders the heads of q and k, weights and biases, from interleaved pairs to halves. */
+static void set_permutation(struct tn_match *match, const struct tn_config_import *import)
 {
-    const uint32_t role = place->slot->role;
+    const uint32_t role = match->slot->role;
     const bool is_q_or_k = role == TERN_ROLE_Q || role == TERN_ROLE_K ||
                            role == TERN_ROLE_Q_BIAS || role == TERN_ROLE_K_BIAS;
     if (!is_q_or_k || !(import->fixups & TN_FIX_QK_ROWS))
         return;
-    place->order.head_dim = import->config.head_dim;
-    place->order.permuted_dim = import->layers[place->layer].rope_dims;
+    match->order.head_dim = import->config.head_dim;
+    match->order.permuted_dim = import->layers[match->layer].rope_dims;
 }
 
-void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
+void tn_tensor_find(struct tn_match *out, const struct tn_config_import *import,
                     const struct tn_source *source, const struct tn_slot *slot, uint32_t layer,
                     uint32_t expert)
 {
     const struct tn_family *family = import->family;
     const struct tn_model_spec spec = {.config = &import->config, .layers = import->layers};
-    *out = (struct tn_place){.slot = slot, .layer = layer, .expert = expert};
+    *out = (struct tn_match){.slot = slot, .layer = layer, .expert = expert};
     tn_slot_shape(&out->rows, &out->cols, slot, &spec, layer == TERN_NO_LAYER ? 0 : layer);
     const uint32_t rows = tn_slot_is_vector(slot) ? out->cols : out->rows;
     out->source_rows = rows;
     out->order = tn_row_order_straight(0, rows);
-    /* Fused tensors are those of a layer. */
+    /* Only layers have fused tensors. */
     const struct tn_fused *fused = layer == TERN_NO_LAYER ? NULL : family->fused;
     for (; fused && fused->parts[0]; fused++)
         if (find_part(out, &spec, import, source, fused))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tensor of a slot among those of a source: by the names of slots.h and of the family, alone,
- * as a part of a fused tensor, or of an expert among those that are stacked.
+ * Finds the tensor of a slot among those of a source: by the names of slots.h and of the family, as
+ * a separate tensor, as a section of a fused tensor, or as one of stacked experts.
  */
 #ifndef TN_TENSOR_FIND_H
 #define TN_TENSOR_FIND_H
@@ -12,20 +12,20 @@
 
 #define TN_TENSOR_NAME_BYTES 160u
 
-struct tn_place {
+struct tn_match {
     const struct tn_slot *slot;
     uint32_t layer;      /* or TERN_NO_LAYER */
-    uint32_t expert;     /* 0 where the slot has none */
+    uint32_t expert;     /* 0 if the slot has none */
     uint32_t rows, cols; /* of the slot */
     struct tn_source_tensor *weight; /* NULL: the source has none */
-    uint32_t source_rows;            /* that weight must have (a vector: values) */
+    uint32_t source_rows;            /* rows that weight must have (a vector: values) */
     uint32_t n_stacked;              /* weight is a stack of matrices of source_rows; or 0 */
     struct tn_row_order order;
-    /* What it is usually called; "" when this kind of source has no name for the slot. */
+    /* Its usual name; "" if this kind of source has no name for the slot. */
     char name[TN_TENSOR_NAME_BYTES];
 };
 
-void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
+void tn_tensor_find(struct tn_match *out, const struct tn_config_import *import,
                     const struct tn_source *source, const struct tn_slot *slot, uint32_t layer,
                     uint32_t expert);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The layouts and kinds of scales that the tensors of a plan get, once the survey has read what
- * only the data can tell.
+ * Chooses the layouts and kinds of scales for the tensors of a plan, after the survey has read what
+ * only the data reveal.
  */
 #include "base/compiler.h"
 #include "base/error.h"
 #include "convert/tensor_plan.h"
 #include "kern/blocks.h"
 
-/* Columns that share a scale in both of two tilings; `cols`: whole rows do. */
+/* Columns that share a scale in both of two tilings; `cols`: whole rows. */
 static uint32_t common_group(uint32_t a, uint32_t b, uint32_t cols)
 {
     if (a == cols || b == cols)
@@ -21,7 +21,7 @@ static uint32_t common_group(uint32_t a, uint32_t b, uint32_t cols)
     return a;
 }
 
-/* The n matrices of a stack, in floats of any type, have one layout. */
+/* Gives the n matrices of a stack, in floats of any type, one layout. */
 static void share_layout(struct tn_tensor_plan_row *t, uint32_t n)
 {
     uint32_t layout = t[0].file.layout;
@@ -32,7 +32,7 @@ static void share_layout(struct tn_tensor_plan_row *t, uint32_t n)
         t[i].file.layout = layout;
 }
 
-/* The n matrices of a stack have one kind of scales. */
+/* Gives the n matrices of a stack one kind of scales. */
 static void share_scales(struct tn_tensor_plan_row *t, uint32_t n)
 {
     struct tn_scale_facts facts = t[0].scales;
@@ -56,7 +56,7 @@ static void settle_matrix(struct tn_tensor_plan_row *t, const struct tn_config_i
     t->file.scale_kind = TERN_SCALE_TENSOR;
     if (import->config.inputs == TERN_INPUTS_I8_TOKEN)
         return;
-    /* Products of unrounded inputs have a scale for each row at least. */
+    /* With unrounded inputs there is at least one scale per row. */
     t->file.scale_kind = t->scales.are_f16 ? TERN_SCALE_COL_GROUP_F16 : TERN_SCALE_COL_GROUP;
     t->file.scale_group = t->scales.group;
 }
@@ -105,7 +105,7 @@ static tern_status fail_many_scales(const struct tn_tensor_plan_row *t,
                    t->weight->name);
 }
 
-/* The layout that keeps floats of the source; of encoded ones f16 is close. */
+/* The layout that preserves floats of the source; for encoded ones f16 is close. */
 static uint32_t layout_of_floats(const struct tn_tensor_plan_row *t)
 {
     if (t->weight->dtype == TN_DTYPE_F32)
@@ -113,9 +113,9 @@ static uint32_t layout_of_floats(const struct tn_tensor_plan_row *t)
     return t->weight->dtype == TN_DTYPE_BF16 ? TERN_LAYOUT_BF16 : TERN_LAYOUT_F16;
 }
 
-/* keeps_values: the model is not ternary, and no smaller for a rounded table; or its vectors would
- * show the rounding: with q8 their cosine with the reference is 0.9993 to 0.9997, with f16 0.99999
- * and more. */
+/* keeps_values: the model is not ternary, so that a rounded table would not make it much smaller;
+ * or its vectors would show the rounding: with q8 their cosine with the reference is 0.9993 to
+ * 0.9997, with f16 at least 0.99999. */
 static uint32_t table_layout(const struct tn_tensor_plan_row *t, enum tern_head_type wanted,
                              bool keeps_values)
 {
@@ -131,7 +131,7 @@ static uint32_t table_layout(const struct tn_tensor_plan_row *t, enum tern_head_
     return keeps_values ? layout_of_floats(t) : TERN_LAYOUT_Q8_PLANES;
 }
 
-/* Of tensors that are not ternary. */
+/* The layout of tensors that are not ternary. */
 static uint32_t choose_layout(const struct tn_tensor_plan_row *t, enum tern_head_type wanted,
                               bool keeps_tables)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The slots of a model, looked for in a source.
+ * Finds the tensors of a model's slots in a source and checks names, types and shapes: the plan of
+ * the conversion (tensor_plan.h).
  */
 #include "convert/tensor_plan.h"
 
@@ -23,7 +24,7 @@ struct planner {
     const struct tn_config_import *import;
     struct tn_model_spec spec;
     struct tn_source *source;
-    bool has_slot[TN_ROLE_END]; /* optional ones that the first layer has */
+    bool has_slot[TN_ROLE_END]; /* optional slots that the first layer has */
     struct tern_error *err;
 };
 
@@ -54,7 +55,7 @@ static tern_status require(struct planner *p, const char *name, struct tn_source
     *out = tn_source_find(p->source, name);
     if (!*out)
         return tn_fail(p->err, TERN_INPUT, "tensor \"%s\" is missing", name);
-    (*out)->used = true;
+    (*out)->was_requested = true;
     return TERN_OK;
 }
 
@@ -63,7 +64,7 @@ static const char *who_makes_it(const struct planner *p)
     return p->source->gguf ? "the file's keys make it" : "config.json makes it";
 }
 
-/* Shape must be [rows, cols], or [cols] when rows is 0. */
+/* Checks that the shape is [rows, cols], or [cols] if rows is 0. */
 static tern_status check_shape(struct planner *p, const struct tn_source_tensor *t, uint32_t rows,
                                uint32_t cols)
 {
@@ -80,22 +81,22 @@ static tern_status check_shape(struct planner *p, const struct tn_source_tensor 
                    tn_shape_text(shape, sizeof shape, t), who_makes_it(p), expected);
 }
 
-/* The shape of a matrix, or of the stack that it is one of. */
-static tern_status check_matrix_shape(struct planner *p, const struct tn_place *place)
+/* Checks the shape of a matrix, or of the stack that contains it. */
+static tern_status check_matrix_shape(struct planner *p, const struct tn_match *match)
 {
-    const struct tn_source_tensor *t = place->weight;
+    const struct tn_source_tensor *t = match->weight;
     char shape[200];
-    if (place->n_stacked == 0)
-        return check_shape(p, t, place->source_rows, place->cols);
-    if (t->rank == 3 && t->shape[0] == place->n_stacked && t->shape[1] == place->source_rows &&
-        t->shape[2] == place->cols)
+    if (match->n_stacked == 0)
+        return check_shape(p, t, match->source_rows, match->cols);
+    if (t->rank == 3 && t->shape[0] == match->n_stacked && t->shape[1] == match->source_rows &&
+        t->shape[2] == match->cols)
         return TERN_OK;
     return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": shape %s, but %s [%u, %u, %u]", t->name,
-                   tn_shape_text(shape, sizeof shape, t), who_makes_it(p), place->n_stacked,
-                   place->source_rows, place->cols);
+                   tn_shape_text(shape, sizeof shape, t), who_makes_it(p), match->n_stacked,
+                   match->source_rows, match->cols);
 }
 
-/* A type that tern does not read at all, or not here. */
+/* Refuses a type that tern does not support at all, or not here. */
 static tern_status fail_type(struct planner *p, const struct tn_source_tensor *t, const char *what)
 {
     const char *why = t->dtype == TN_DTYPE_CODED ? tn_encoding_refusal(t->type_number) : NULL;
@@ -103,7 +104,7 @@ static tern_status fail_type(struct planner *p, const struct tn_source_tensor *t
                    why ? why : what);
 }
 
-/* Floats of any type, plain or of a table. */
+/* Whether it is floats of any type, plain or in a table. */
 static bool holds_floats(const struct tn_source_tensor *t)
 {
     return tn_source_is_float(t) || (t->encoding && t->encoding->floats);
@@ -122,19 +123,19 @@ static tern_status check_float(struct planner *p, const struct tn_source_tensor 
 /* ---- planning ---- */
 
 static struct tn_tensor_plan_row *append(struct planner *p, enum tn_tensor_kind kind,
-                                         const struct tn_place *place)
+                                         const struct tn_match *match)
 {
-    const bool is_vector = tn_slot_is_vector(place->slot);
+    const bool is_vector = tn_slot_is_vector(match->slot);
     struct tn_tensor_plan_row *t = &p->plan->tensors[p->plan->n_tensors++];
     *t = (struct tn_tensor_plan_row){
-        .kind = kind, .weight = place->weight, .order = place->order, .i_matrix = place->expert};
-    t->i_tensor = p->plan->n_tensors == 1 ? 0 : t[-1].i_tensor + (place->expert == 0);
-    t->file.n_stacked = tn_slot_n_stacked(place->slot, p->spec.config);
-    t->file.role = place->slot->role;
-    t->file.layer = place->layer;
-    t->file.rows = is_vector ? 1 : place->rows;
-    t->file.cols = place->cols;
-    t->file.flags = place->weight && place->weight->is_rotated ? TERN_TENSOR_ROTATED : 0;
+        .kind = kind, .weight = match->weight, .order = match->order, .i_matrix = match->expert};
+    t->i_tensor = p->plan->n_tensors == 1 ? 0 : t[-1].i_tensor + (match->expert == 0);
+    t->file.n_stacked = tn_slot_n_stacked(match->slot, p->spec.config);
+    t->file.role = match->slot->role;
+    t->file.layer = match->layer;
+    t->file.rows = is_vector ? 1 : match->rows;
+    t->file.cols = match->cols;
+    t->file.flags = match->weight && match->weight->is_rotated ? TERN_TENSOR_ROTATED : 0;
     p->plan->n_params += (uint64_t)t->file.rows * t->file.cols;
     return t;
 }
@@ -146,30 +147,30 @@ static bool adds_one(const struct planner *p, const struct tn_slot *slot)
            slot->role != TERN_ROLE_DELTA_NORM;
 }
 
-/* Taps of a convolution: [channels, 1, taps], in GGUF files [channels, taps]. */
-static tern_status check_taps(struct planner *p, const struct tn_place *place)
+/* Checks the taps of a convolution: [channels, 1, taps], in GGUF files [channels, taps]. */
+static tern_status check_taps(struct planner *p, const struct tn_match *match)
 {
     const struct tn_layer_dims d =
-        tn_layer_dims(p->spec.config, &p->spec.layers[place->layer]);
-    const struct tn_source_tensor *t = place->weight;
+        tn_layer_dims(p->spec.config, &p->spec.layers[match->layer]);
+    const struct tn_source_tensor *t = match->weight;
     if (t->rank == 3 && t->shape[0] == d.channels && t->shape[1] == 1 &&
         t->shape[2] == d.conv_taps)
         return TERN_OK;
     return check_shape(p, t, d.channels, d.conv_taps);
 }
 
-static tern_status plan_vector(struct planner *p, const struct tn_place *place)
+static tern_status plan_vector(struct planner *p, const struct tn_match *match)
 {
-    const uint32_t role = place->slot->role;
-    tern_status status = check_float(p, place->weight);
+    const uint32_t role = match->slot->role;
+    tern_status status = check_float(p, match->weight);
     if (status == TERN_OK)
         status = role == TERN_ROLE_DELTA_CONV
-                     ? check_taps(p, place)
-                     : check_shape(p, place->weight, 0, place->source_rows);
+                     ? check_taps(p, match)
+                     : check_shape(p, match->weight, 0, match->source_rows);
     if (status != TERN_OK)
         return status;
-    struct tn_tensor_plan_row *t = append(p, TN_TENSOR_VECTOR, place);
-    t->adds_one = adds_one(p, place->slot);
+    struct tn_tensor_plan_row *t = append(p, TN_TENSOR_VECTOR, match);
+    t->adds_one = adds_one(p, match->slot);
     t->is_log = role == TERN_ROLE_DELTA_DECAY && (p->import->fixups & TN_FIX_LOG_DECAY);
     return TERN_OK;
 }
@@ -178,15 +179,15 @@ static tern_status plan_scalar(struct planner *p, const struct tn_source_tensor 
 {
     if (!tn_source_is_float(scale))
         return check_float(p, scale);
-    return scale->rank == 0 ? TERN_OK : check_shape(p, scale, 0, 1); /* [] and [1] are both found */
+    return scale->rank == 0 ? TERN_OK : check_shape(p, scale, 0, 1); /* both [] and [1] occur */
 }
 
 /* U8: four blocks of rows in the bits of one, and a scale. */
-static tern_status plan_packed(struct planner *p, const struct tn_place *place)
+static tern_status plan_packed(struct planner *p, const struct tn_match *match)
 {
     char scale_name[NAME_BYTES + 8];
-    struct tn_source_tensor *weight = place->weight, *scale;
-    const uint32_t rows = place->source_rows;
+    struct tn_source_tensor *weight = match->weight, *scale;
+    const uint32_t rows = match->source_rows;
     snprintf(scale_name, sizeof scale_name, "%s_scale", weight->name);
     if (weight->dtype != TN_DTYPE_U8)
         return tn_fail(p->err, TERN_INPUT,
@@ -197,18 +198,18 @@ static tern_status plan_packed(struct planner *p, const struct tn_place *place)
                        "tensor \"%s\": config.json makes it %u rows, but packed weights need a "
                        "multiple of 4",
                        weight->name, rows);
-    if (rows != place->rows)
+    if (rows != match->rows)
         return tn_fail(p->err, TERN_UNSUPPORTED,
                        "tensor \"%s\": packed weights of several projections are not supported",
                        weight->name);
-    tern_status status = check_shape(p, weight, rows / 4, place->cols);
+    tern_status status = check_shape(p, weight, rows / 4, match->cols);
     if (status == TERN_OK)
         status = require(p, scale_name, &scale);
     if (status == TERN_OK)
         status = plan_scalar(p, scale);
     if (status != TERN_OK)
         return status;
-    struct tn_tensor_plan_row *t = append(p, TN_TENSOR_PACKED, place);
+    struct tn_tensor_plan_row *t = append(p, TN_TENSOR_PACKED, match);
     t->scale = scale;
     t->scale_divides = p->import->rule == TN_WEIGHTS_DIVIDED;
     return TERN_OK;
@@ -221,7 +222,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* ".weight" of the name replaced; false when there is no such tensor. */
+/* Finds the tensor whose name has another ending than ".weight"; false if there is none. */
 static bool find_beside(const struct planner *p, const struct tn_source_tensor *weight,
                         const char *ending, struct tn_source_tensor **out)
 {
@@ -232,11 +233,11 @@ static bool find_beside(const struct planner *p, const struct tn_source_tensor *
     snprintf(name, sizeof name, "%.*s%s", (int)n, weight->name, ending);
     *out = tn_source_find(p->source, name);
     if (*out)
-        (*out)->used = true;
+        (*out)->was_requested = true;
     return *out != NULL;
 }
 
-/* I2_S has no room for what does not fill its blocks. */
+/* I2_S cannot represent weights that do not fill its blocks. */
 static tern_status check_i2s(struct planner *p, const struct tn_source_tensor *w, uint32_t rows,
                              uint32_t cols)
 {
@@ -252,21 +253,21 @@ static tern_status check_i2s(struct planner *p, const struct tn_source_tensor *w
 }
 
 /* A matrix of floats as [columns, rows]. */
-static tern_status plan_transposed(struct planner *p, const struct tn_place *place)
+static tern_status plan_transposed(struct planner *p, const struct tn_match *match)
 {
-    struct tn_source_tensor *weight = place->weight;
+    struct tn_source_tensor *weight = match->weight;
     tern_status status = tn_source_is_float(weight) ? TERN_OK : check_float(p, weight);
     if (status == TERN_OK)
-        status = check_shape(p, weight, place->cols, place->source_rows);
+        status = check_shape(p, weight, match->cols, match->source_rows);
     if (status == TERN_OK)
-        append(p, TN_TENSOR_FLOATS, place)->is_transposed = true;
+        append(p, TN_TENSOR_FLOATS, match)->is_transposed = true;
     return status;
 }
 
 /* A matrix of a GGUF file, or of floats that are ternary. */
-static tern_status plan_found(struct planner *p, const struct tn_place *place)
+static tern_status plan_found(struct planner *p, const struct tn_match *match)
 {
-    struct tn_source_tensor *weight = place->weight;
+    struct tn_source_tensor *weight = match->weight;
     const bool is_coded = weight->encoding && weight->encoding->trits;
     const bool is_blocks = weight->encoding && weight->encoding->layout;
     tern_status status = TERN_OK;
@@ -274,31 +275,31 @@ static tern_status plan_found(struct planner *p, const struct tn_place *place)
         return weight->dtype == TN_DTYPE_CODED
                    ? fail_type(p, weight, "tern does not know this type")
                    : check_float(p, weight);
-    if (is_coded && weight->type_number == TN_GGML_I2_S && place->n_stacked)
+    if (is_coded && weight->type_number == TN_GGML_I2_S && match->n_stacked)
         return fail_type(p, weight, "its one scale is not for a stack of matrices");
     if (is_coded && weight->type_number == TN_GGML_I2_S)
-        status = check_i2s(p, weight, place->source_rows, place->cols);
+        status = check_i2s(p, weight, match->source_rows, match->cols);
     if (status == TERN_OK)
-        status = check_matrix_shape(p, place);
+        status = check_matrix_shape(p, match);
     if (status != TERN_OK)
         return status;
     if (is_blocks) {
-        append(p, TN_TENSOR_BLOCKS, place);
+        append(p, TN_TENSOR_BLOCKS, match);
         return TERN_OK;
     }
-    struct tn_tensor_plan_row *t = append(p, is_coded ? TN_TENSOR_CODED : TN_TENSOR_EXACT, place);
+    struct tn_tensor_plan_row *t = append(p, is_coded ? TN_TENSOR_CODED : TN_TENSOR_EXACT, match);
     if (!find_beside(p, weight, "scale", &t->scale))
         return TERN_OK;
     p->plan->says_ternary = true;
     return plan_scalar(p, t->scale);
 }
 
-static tern_status plan_rounded(struct planner *p, const struct tn_place *place)
+static tern_status plan_rounded(struct planner *p, const struct tn_match *match)
 {
-    struct tn_source_tensor *weight = place->weight, *scales;
+    struct tn_source_tensor *weight = match->weight, *scales;
     tern_status status = tn_source_is_float(weight) ? TERN_OK : check_float(p, weight);
     if (status == TERN_OK)
-        status = check_shape(p, weight, place->source_rows, place->cols);
+        status = check_shape(p, weight, match->source_rows, match->cols);
     if (status != TERN_OK)
         return status;
     if (!find_beside(p, weight, "scales", &scales))
@@ -306,65 +307,66 @@ static tern_status plan_rounded(struct planner *p, const struct tn_place *place)
                        weight->name);
     if (!tn_source_is_float(scales))
         return check_float(p, scales);
-    append(p, TN_TENSOR_ROUNDED, place)->scale = scales;
-    return check_shape(p, scales, 0, place->source_rows);
+    append(p, TN_TENSOR_ROUNDED, match)->scale = scales;
+    return check_shape(p, scales, 0, match->source_rows);
 }
 
-static tern_status plan_matrix(struct planner *p, const struct tn_place *place)
+static tern_status plan_matrix(struct planner *p, const struct tn_match *match)
 {
     tern_status status;
     switch (p->import->rule) {
     case TN_WEIGHTS_MULTIPLIED:
     case TN_WEIGHTS_DIVIDED:
         if (p->plan->is_packed)
-            return plan_packed(p, place);
-        status = check_float(p, place->weight);
+            return plan_packed(p, match);
+        status = check_float(p, match->weight);
         if (status == TERN_OK)
-            status = check_shape(p, place->weight, place->source_rows, place->cols);
+            status = check_shape(p, match->weight, match->source_rows, match->cols);
         if (status == TERN_OK)
-            append(p, TN_TENSOR_LATENT, place);
+            append(p, TN_TENSOR_LATENT, match);
         return status;
     case TN_WEIGHTS_ROUNDED:
-        return plan_rounded(p, place);
+        return plan_rounded(p, match);
     default:
         if (p->import->fixups & TN_FIX_TRANSPOSED)
-            return plan_transposed(p, place);
-        return plan_found(p, place);
+            return plan_transposed(p, match);
+        return plan_found(p, match);
     }
 }
 
 /* Floats in the type of the source. */
-static tern_status plan_floats(struct planner *p, const struct tn_place *place)
+static tern_status plan_floats(struct planner *p, const struct tn_match *match)
 {
-    const struct tn_source_tensor *t = place->weight;
+    const struct tn_source_tensor *t = match->weight;
     if (!tn_source_is_float(t))
         return t->encoding ? fail_type(p, t, "this matrix must be in floats") : check_float(p, t);
-    const bool is_flat = place->rows == 1 && t->rank == 1; /* as GGUF files store a single row */
-    tern_status status = check_shape(p, t, is_flat ? 0 : place->source_rows, place->cols);
+    const bool is_flat = match->rows == 1 && t->rank == 1; /* GGUF files store a single row as a
+                                                            * vector */
+    tern_status status = check_shape(p, t, is_flat ? 0 : match->source_rows, match->cols);
     if (status == TERN_OK)
-        append(p, TN_TENSOR_FLOATS, place);
+        append(p, TN_TENSOR_FLOATS, match);
     return status;
 }
 
-static tern_status plan_table(struct planner *p, const struct tn_place *place)
+static tern_status plan_table(struct planner *p, const struct tn_match *match)
 {
-    const struct tn_source_tensor *t = place->weight;
+    const struct tn_source_tensor *t = match->weight;
     if (t->encoding && t->encoding->trits)
-        return plan_found(p, place);
+        return plan_found(p, match);
     if (t->dtype == TN_DTYPE_U8 && p->plan->is_packed)
-        return plan_packed(p, place);
+        return plan_packed(p, match);
     tern_status status = check_float(p, t);
     if (status == TERN_OK)
-        status = check_shape(p, t, place->rows, place->cols);
+        status = check_shape(p, t, match->rows, match->cols);
     if (status == TERN_OK)
-        append(p, TN_TENSOR_TABLE, place)->may_be_ternary =
+        append(p, TN_TENSOR_TABLE, match)->may_be_ternary =
             p->import->rule == TN_WEIGHTS_FOUND && tn_source_is_float(t);
     return status;
 }
 
-/* ---- which slots ---- */
+/* ---- selecting slots ---- */
 
-/* The first layer of a slot's scope, TERN_NO_LAYER for slots of the model; false: there is none. */
+/* Finds the first layer of a slot's scope, TERN_NO_LAYER for slots of the model; false: none. */
 static bool find_first_layer(uint32_t *layer, const struct planner *p, const struct tn_slot *slot)
 {
     const uint32_t n_layer = p->spec.config->n_layer;
@@ -374,19 +376,19 @@ static bool find_first_layer(uint32_t *layer, const struct planner *p, const str
     return *layer != n_layer;
 }
 
-/* Optional tensors are in all layers of their scope or in none: the first one decides. */
+/* Optional tensors are in all layers of their scope or in none: looks at the first one. */
 static void look_for_optional(struct planner *p)
 {
     for (uint32_t i = 0; i < tn_n_slots; i++) {
         const struct tn_slot *slot = &tn_slots[i];
-        struct tn_place place;
+        struct tn_match match;
         uint32_t layer;
         if ((slot->need != TN_NEED_OPTIONAL && slot->need != TN_NEED_WITH_HEAD &&
              slot->need != TN_NEED_NORM_BIAS) ||
             !find_first_layer(&layer, p, slot))
             continue;
-        tn_tensor_find(&place, p->import, p->source, slot, layer, 0);
-        p->has_slot[slot->role] = p->import->needs[slot->role] || place.weight;
+        tn_tensor_find(&match, p->import, p->source, slot, layer, 0);
+        p->has_slot[slot->role] = p->import->needs[slot->role] || match.weight;
     }
 }
 
@@ -409,27 +411,27 @@ static bool has_factors(const struct planner *p, uint32_t layer)
 static tern_status plan_tensor(struct planner *p, const struct tn_slot *slot, uint32_t layer,
                                uint32_t expert)
 {
-    struct tn_place place;
+    struct tn_match match;
     if (slot->role != TERN_ROLE_ROPE_FACTORS && !is_wanted(p, slot))
         return TERN_OK;
-    tn_tensor_find(&place, p->import, p->source, slot, layer, expert);
+    tn_tensor_find(&match, p->import, p->source, slot, layer, expert);
     if (slot->role == TERN_ROLE_ROPE_FACTORS) {
         if (has_factors(p, layer))
-            append(p, TN_TENSOR_FACTORS, &place);
+            append(p, TN_TENSOR_FACTORS, &match);
         return TERN_OK;
     }
-    if (!place.weight)
-        return tn_fail(p->err, TERN_INPUT, "tensor \"%s\" is missing", place.name);
-    place.weight->used = true;
-    if (place.weight->is_rotated && !tn_slot_may_be_rotated(slot, p->spec.config))
+    if (!match.weight)
+        return tn_fail(p->err, TERN_INPUT, "tensor \"%s\" is missing", match.name);
+    match.weight->was_requested = true;
+    if (match.weight->is_rotated && !tn_slot_may_be_rotated(slot, p->spec.config))
         return tn_fail(p->err, TERN_UNSUPPORTED,
                        "tensor \"%s\" is rotated by a Hadamard matrix, which is not supported for "
-                       "it", place.weight->name);
+                       "it", match.weight->name);
     if (tn_slot_is_vector(slot))
-        return plan_vector(p, &place);
+        return plan_vector(p, &match);
     if (slot->kind == TN_SLOT_FLOATS)
-        return plan_floats(p, &place);
-    return slot->kind == TN_SLOT_TABLE ? plan_table(p, &place) : plan_matrix(p, &place);
+        return plan_floats(p, &match);
+    return slot->kind == TN_SLOT_TABLE ? plan_table(p, &match) : plan_matrix(p, &match);
 }
 
 static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint32_t layer)
@@ -441,7 +443,7 @@ static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint
     return status;
 }
 
-/* Tables that programs store beside the weights. */
+/* Whether it is a table that programs store with the weights. */
 static bool is_buffer(const struct tn_family *family, const char *name)
 {
     bool is = ends_with(name, ".rotary_emb.inv_freq");
@@ -458,7 +460,8 @@ const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_pla
     return t;
 }
 
-/* lm_head.weight where config.json ties the head to the embeddings.  Codes cannot be compared. */
+/* Plans lm_head.weight where config.json ties the head to the embeddings.  Codes cannot be
+ * compared. */
 static tern_status plan_twin(struct planner *p, struct tn_source_tensor *t)
 {
     const struct tern_file_config *c = p->spec.config;
@@ -478,7 +481,7 @@ static void note_skipped(struct tn_tensor_plan *plan, const char *beginning)
     plan->n_skipped++;
 }
 
-/* A tensor of a draft head: in GGUF files, of the blocks after the last layer. */
+/* Whether it is a tensor of a draft head: in GGUF files, of the blocks after the last layer. */
 static bool is_of_drafts(const struct planner *p, const char *name)
 {
     if (!p->source->gguf)
@@ -489,14 +492,14 @@ static bool is_of_drafts(const struct planner *p, const char *name)
            layer < n + p->import->n_draft_layers;
 }
 
-/* Nothing may be left over: an unknown tensor is part of a model that tern would get wrong. */
+/* No tensor may be left over: an unknown one belongs to a model that tern would compute wrongly. */
 static tern_status check_unused(struct planner *p)
 {
     const bool is_gguf = p->source->gguf != NULL;
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < p->source->n_tensors && status == TERN_OK; i++) {
         struct tn_source_tensor *t = &p->source->tensors[i];
-        if (t->used)
+        if (t->was_requested)
             continue;
         const char *skipped =
             is_gguf ? NULL : tn_name_begins(p->import->family->skipped, t->name);
@@ -519,7 +522,7 @@ static tern_status check_unused(struct planner *p)
     return status;
 }
 
-/* In the order of the file: layer after layer, then what belongs to none. */
+/* Plans in the order of the file: layer after layer, then the tensors of no layer. */
 static tern_status plan_all(struct planner *p)
 {
     const uint32_t n_layer = p->spec.config->n_layer;
@@ -533,7 +536,8 @@ static tern_status plan_all(struct planner *p)
         }
     if (status == TERN_OK)
         status = check_unused(p);
-    /* Last: a tensor that is missing from the header leaves a hole, and its name says more. */
+    /* Reported last: a tensor missing from the header leaves a hole, and its name is more
+     * useful. */
     if (status == TERN_OK && p->source->hole.status != TERN_OK)
         status = tn_fail(p->err, p->source->hole.status, "%s", p->source->hole.detail);
     return status;
@@ -553,7 +557,7 @@ tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_conf
         return tn_fail(err, TERN_MEMORY, "no memory to plan %zu tensors", n_max);
     struct planner p = {.plan = out, .import = import, .source = source, .err = err};
     p.spec = (struct tn_model_spec){.config = &import->config, .layers = import->layers};
-    struct tn_place q;
+    struct tn_match q;
     tn_tensor_find(&q, import, source, tn_slot_of(TERN_ROLE_Q), 0, 0);
     out->is_packed = q.weight && q.weight->dtype == TN_DTYPE_U8;
     out->is_tied = import->config.flags & TERN_MODEL_TIED_HEAD;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the conversion will do: the matrices and vectors of the .tern file in their order, and for
- * each the tensors of the source that it is made of.  A stack has a row for each of its matrices.
- * Everything that can be known from headers is checked here, before anything is written.
+ * The plan of a conversion: the matrices and vectors of the .tern file in their order, with the
+ * tensors of the source for each.  A stack has one row for each of its matrices.  Everything that
+ * headers determine is checked here, before anything is written.
  *
- *   tn_tensor_plan_make    slots -> rows, from names, types and shapes
- *   tn_survey              (survey.h) reads what only the data can tell: scales
+ *   tn_tensor_plan_make    slots to rows, from names, types and shapes
+ *   tn_survey              (survey.h) reads scales and other facts from the data
  *   tn_tensor_plan_settle  layouts and kinds of scales
  */
 #ifndef TN_TENSOR_PLAN_H
@@ -33,64 +33,66 @@ enum tn_tensor_kind {
     TN_TENSOR_FLOATS,  /* a matrix of floats whose values are kept */
 };
 
-/* How the scales of a ternary matrix lie. */
+/* The tiling of a ternary matrix's scales. */
 struct tn_scale_facts {
-    bool is_one;    /* a single one for the whole matrix, `value` */
+    bool is_one;    /* one scale for the whole matrix, `value` */
     float value;
-    uint32_t group; /* else: columns that share one; the whole row from the number of columns on */
-    bool are_f16;   /* all of them are f16 numbers */
+    uint32_t group; /* else: columns that share one; at least the number of columns for whole
+                     * rows */
+    bool are_f16;   /* all are exact in f16 */
 };
 
 struct tn_tensor_plan_row {
     enum tn_tensor_kind kind;
     struct tern_file_tensor file; /* role, layer, layout, scale_kind, rows, cols, n_stacked */
-    uint32_t i_tensor; /* in the file; the rows of a stack follow each other and share it */
-    uint32_t i_matrix; /* of the stack */
+    uint32_t i_tensor; /* in the file; the rows of a stack are consecutive and share it */
+    uint32_t i_matrix; /* in the stack */
     struct tn_source_tensor *weight; /* NULL: FACTORS */
-    struct tn_source_tensor *scale;  /* of PACKED, ROUNDED; a factor of EXACT, CODED, or NULL */
+    struct tn_source_tensor *scale;  /* for PACKED, ROUNDED; a factor of EXACT, CODED, or NULL */
     bool scale_divides;
     bool adds_one;           /* VECTOR: 1 + w is stored */
     bool is_log;             /* VECTOR: -exp(w) is stored */
-    bool may_be_ternary;     /* TABLE: to be found out */
+    bool may_be_ternary;     /* TABLE: the survey decides */
     bool is_transposed;      /* FLOATS: rows are columns of the source */
-    bool is_zero;            /* EXACT: no weight is anything else; after the survey */
-    uint32_t narrow_layout;  /* TABLE, FLOATS in F32: a narrower one that keeps every value; or 0 */
-    struct tn_row_order order; /* rows of the tensor among those of weight */
-    struct tn_scale_facts scales; /* of ternary kinds, after the survey */
+    bool is_zero;            /* EXACT: all weights are 0; set by the survey */
+    uint32_t narrow_layout;  /* TABLE, FLOATS in F32: a narrower layout that preserves every value;
+                              * or 0 */
+    struct tn_row_order order; /* maps rows of the tensor to those of weight */
+    struct tn_scale_facts scales; /* of ternary kinds, set by the survey */
 };
 
 struct tn_tensor_plan {
-    struct tn_tensor_plan_row *tensors; /* sorted by layer and role, as the file wants them */
+    struct tn_tensor_plan_row *tensors; /* sorted by layer and role, as in the file */
     uint32_t n_tensors;
-    const float *factors; /* of FACTORS rows; belongs to the import */
+    const float *factors; /* for FACTORS rows; owned by the import */
     bool is_packed;
     bool is_tied;
     uint64_t n_params;
     uint64_t n_ternary;
-    bool says_ternary; /* something beside the weights does */
-    uint32_t n_ignored; /* *.rotary_emb.inv_freq */
-    uint32_t n_skipped; /* that are not the text model's; `skipped` begins the name of the first */
+    bool says_ternary; /* the source says so, apart from its weights */
+    uint32_t n_ignored; /* number of .rotary_emb.inv_freq */
+    uint32_t n_skipped; /* tensors outside the text model; `skipped` is the prefix of the first */
     const char *skipped;
     uint32_t n_drafts; /* of a draft head */
-    /* A head beside embeddings that it is tied to: left out if it holds their numbers, which the
-     * survey finds out.  NULL: there is none. */
+    /* A separate head although config.json ties it to the embeddings: skipped if their numbers are
+     * equal, which the survey checks.  NULL: there is none. */
     struct tn_source_tensor *twin;
-    const struct tn_source_tensor *idle_head; /* of an embedding model, left out; NULL: none */
+    const struct tn_source_tensor *idle_head; /* of an embedding model, skipped; NULL: none */
 };
 
 /* The row of the embeddings, which every plan has. */
 const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan);
 bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor);
-/* A projection in floats, whose values are kept: after the survey. */
+/* Whether it is a projection in floats whose values are kept; valid after the survey. */
 bool tn_tensor_is_dense(const struct tn_tensor_plan_row *tensor);
-/* Is any tensor ternary? */
+/* Whether any tensor is ternary. */
 bool tn_tensor_plan_has_ternary(const struct tn_tensor_plan *plan);
 
-/* TERN_INPUT names a tensor that is missing, of the wrong shape or type, or that nothing needs;
- * TERN_UNSUPPORTED one of a type that tern does not read there. */
+/* TERN_INPUT names a tensor that is missing, has the wrong shape or type, or is not needed;
+ * TERN_UNSUPPORTED one of an unsupported type. */
 tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_config_import *import,
                                 struct tn_source *source, struct tern_error *err);
-/* The first ternary tensor that has several scales; NULL: each has one.  After the survey. */
+/* The first ternary tensor with several scales; NULL: each has one.  Valid after the survey. */
 const struct tn_tensor_plan_row *
 tn_tensor_plan_many_scales(const struct tn_tensor_plan *plan);
 /* Sets config.inputs (by params->activations, the family, or the scales) and all layouts. */

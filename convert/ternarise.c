@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Plain loops over short blocks, in a form that gcc and clang vectorise.
+ * The arithmetic of ternarise.h: plain loops over short blocks, in a form that gcc and clang
+ * vectorise.
  */
 #include "convert/ternarise.h"
 
@@ -12,7 +13,7 @@
 #include "base/compiler.h"
 #include "base/half.h"
 
-#define BLOCK 1024u /* values that a loop works on between two stages; a multiple of 16 */
+#define BLOCK 1024u /* values per stage of a loop; a multiple of 16 */
 
 /* ---- float types ---- */
 
@@ -22,7 +23,7 @@ static size_t value_bytes(enum tn_dtype dtype)
     return dtype == TN_DTYPE_F32 ? 4 : 2;
 }
 
-/* Magnitude bits of infinity: everything from there on is no finite number. */
+/* Magnitude bits of infinity: values from there on are not finite. */
 static uint32_t infinity_bits(enum tn_dtype dtype)
 {
     return dtype == TN_DTYPE_F32 ? 0x7F800000u : dtype == TN_DTYPE_BF16 ? 0x7F80u : 0x7C00u;
@@ -55,7 +56,8 @@ static uint32_t magnitude_bits(enum tn_dtype dtype, const unsigned char *src, si
                                  : tn_load_u16(src + 2 * i) & 0x7FFFu;
 }
 
-/* The largest magnitude of n values of two bytes. Signed, because processors have that maximum. */
+/* The largest magnitude of n values of two bytes.  Signed, because processors have a signed
+ * maximum. */
 static int16_t largest_16(const unsigned char *src, size_t n)
 {
     int16_t largest = 0;
@@ -239,7 +241,7 @@ double tn_trits_distance(enum tn_dtype dtype, const void *src, size_t n, size_t 
 
 /* ---- codes ---- */
 
-/* Vectors of bytes can be shifted by a constant only, so there is one loop for each shift. */
+/* Vectors of bytes can only be shifted by a constant, so there is one loop for each shift. */
 static TN_ALWAYS_INLINE bool trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, int shift)
 {
     uint8_t bad = 0;
@@ -273,7 +275,7 @@ size_t tn_trits_count_zeros(const int8_t *trits, size_t n)
     const size_t n_full = n / COUNTERS * COUNTERS;
     size_t n_zero = 0, at = 0;
     while (at < n_full) {
-        uint8_t count[COUNTERS] = {0}; /* as narrow as the weights: good for 255 rounds */
+        uint8_t count[COUNTERS] = {0}; /* as narrow as the weights: exact for 255 rounds */
         const size_t end = TN_MIN(n_full, at + 255 * (size_t)COUNTERS);
         for (; at < end; at += COUNTERS)
             for (size_t i = 0; i < COUNTERS; i++)
@@ -302,8 +304,8 @@ float tn_round_row(int8_t *dst, const float *src, size_t n, int32_t max)
         return 0.0f;
     }
     for (size_t i = 0; i < n; i++) {
-        /* Adding and subtracting 1.5 * 2^23 rounds to nearest even; |w / scale| is about `max` at
-         * most, more only where scale is a subnormal number. */
+        /* Adding and subtracting 1.5 * 2^23 rounds to nearest even; |w / scale| is at most about
+         * `max`, more only if scale is subnormal. */
         const float q = src[i] / scale + 12582912.0f - 12582912.0f;
         dst[i] = (int8_t)(q > limit ? limit : q < -limit ? -limit : q);
     }

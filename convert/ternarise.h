@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Arithmetic of the conversion: latent floats to trits (absmean), packed codes
- * to trits, and rows of the embedding to q8.  No I/O, no memory of its own.
- * Written so that compilers vectorise it for any processor; the results do not
- * depend on how.
+ * Arithmetic of the conversion: latent floats to trits (absmean), packed codes to trits, and rows
+ * of the embedding to q8.  No I/O, no allocation.  Written so that compilers vectorise it for any
+ * processor, with the same results.
  */
 #ifndef TN_TERNARISE_H
 #define TN_TERNARISE_H
@@ -19,26 +18,27 @@
 /* Values to f32, exact. src needs no alignment. */
 void tn_floats_load(float *dst, enum tn_dtype dtype, const void *src, size_t n);
 
-/* Index of the first NaN or infinity; n when there is none. */
+/* Index of the first NaN or infinity; n if there is none. */
 size_t tn_floats_find_nonfinite(enum tn_dtype dtype, const void *src, size_t n);
 
 /* ---- absmean ---- */
 
 /* Running sum of |w|: element i of the whole tensor is added to lane i mod 16 in ascending order,
  * in float64; then the lanes are added as a tree (8 to 8, 4 to 4, ...).  So the result does not
- * depend on how a tensor is cut into pieces, as long as all but the last hold a multiple of 16. */
+ * depend on how a tensor is cut into pieces, as long as all except the last have a multiple of 16
+ * elements. */
 struct tn_absmean {
     double lane[16];
     uint64_t n;
 };
 
 void tn_absmean_add(struct tn_absmean *sum, enum tn_dtype dtype, const void *src, size_t n);
-/* max(mean of |w|, 1e-5); NaN or infinity if some value was. */
+/* max(mean of |w|, 1e-5); NaN or infinity if some value is. */
 double tn_absmean_get(const struct tn_absmean *sum);
 
-/* The trit of w is clamp(rne(w * (1 / mean)), -1, 1), product in float64.  It is not 0 exactly when
- * the product is beyond one half, and the product grows with |w|: so there is a smallest
- * magnitude, as bits of the type without the sign, from which on it is not 0. */
+/* The trit of w is clamp(rne(w * (1 / mean)), -1, 1), with the product in float64.  It is nonzero
+ * exactly if the product exceeds one half, and the product grows with |w|: returns the smallest
+ * magnitude, as bits of the type without the sign, whose trit is not 0. */
 uint32_t tn_trit_threshold(enum tn_dtype dtype, double mean);
 
 /* Trits of n finite values. */
@@ -47,21 +47,21 @@ void tn_trits_from_floats(int8_t *dst, enum tn_dtype dtype, const void *src, siz
 
 /* ---- floats that are exactly scale * trit ---- */
 
-/* Trits of n finite values that are 0 or of one magnitude, which becomes the scale (0 without
- * others than 0).  False when there are two magnitudes: dst is of no use then. */
+/* Trits of n finite values that are 0 or of one magnitude, which becomes the scale (0 if all are
+ * 0). False if there are two magnitudes: dst is then invalid. */
 bool tn_trits_exact(int8_t *dst, float *scale, enum tn_dtype dtype, const void *src, size_t n);
 
-/* How many of the values are farther than a sixteenth of the largest magnitude from 0 and from
- * it: of n random weights most, of ternary ones that were rounded or damaged few. */
+/* How many of the values are farther than a sixteenth of the largest magnitude from 0 and from it:
+ * most of n random weights, few of ternary ones that were rounded or damaged. */
 size_t tn_trits_count_far(enum tn_dtype dtype, const void *src, size_t n);
 
-/* How far the values are from that: the largest distance of a magnitude from 0 and from the
- * largest magnitude, whichever is nearer, in units of the latter: 0 to 0.5.  *i: which value. */
+/* The largest distance of a magnitude from 0 and from the largest magnitude, whichever is nearer,
+ * in units of the latter: 0 to 0.5.  *i: the index of that value. */
 double tn_trits_distance(enum tn_dtype dtype, const void *src, size_t n, size_t *i);
 
 /* ---- packed codes ---- */
 
-/* dst[i] = ((src[i] >> shift) & 3) - 1.  False when a code is 3 (dst holds 2 there). */
+/* dst[i] = ((src[i] >> shift) & 3) - 1.  False if a code is 3 (dst is 2 there). */
 bool tn_trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, uint32_t shift);
 
 size_t tn_trits_count_zeros(const int8_t *trits, size_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One function per kind of matrix that fills trits and scales of some rows of
- * the source; the order of rows within heads is put right here.
+ * Reads the rows of a ternary matrix (trits.h): one function per kind of matrix that fills trits
+ * and scales of some source rows, then the reordering of rows within heads.
  */
 #include "convert/trits.h"
 
@@ -17,12 +17,12 @@
 #include "convert/gguf/gguf.h"
 #include "convert/ternarise.h"
 
-#define PIECE_BYTES (1u << 20) /* read at a time where rows do not matter; a multiple of 64 */
+#define PIECE_BYTES (1u << 20) /* read at a time if rows do not matter; a multiple of 64 */
 #define EXACT_UNIT 64u
 
 /* ---- the whole matrix ---- */
 
-/* Mean of |w| over the whole tensor, all of which is finite. */
+/* The mean of |w| over the whole tensor; all weights must be finite. */
 static tern_status read_absmean(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                 double *mean, struct tern_error *err)
 {
@@ -55,7 +55,7 @@ static tern_status check_scale(const struct tn_source_tensor *t, float scale,
                    t->name, (double)scale);
 }
 
-/* A tensor of one value. */
+/* Reads a tensor of one value. */
 static tern_status read_scalar(struct tn_streamer *s, const struct tn_source_tensor *t, float *out,
                                struct tern_error *err)
 {
@@ -67,7 +67,7 @@ static tern_status read_scalar(struct tn_streamer *s, const struct tn_source_ten
     return check_scale(t, *out, err);
 }
 
-/* The scale of I2_S lies behind its codes. */
+/* The scale of I2_S follows its codes. */
 static tern_status read_i2s_scale(struct tn_streamer *s, const struct tn_source_tensor *t,
                                   float *out, struct tern_error *err)
 {
@@ -182,7 +182,7 @@ static tern_status fail_code(const struct tn_tensor_plan_row *t, const uint8_t *
                    (unsigned long long)(i % t->file.cols));
 }
 
-/* Logical row i * R + r lies in packed row r, bits 2i and 2i + 1, where R = rows / 4. */
+/* Logical row i * R + r is in packed row r, bits 2i and 2i + 1, where R = rows / 4. */
 static tern_status packed_rows(struct tn_trit_reader *r, int8_t *trits, uint32_t row, uint32_t n,
                                struct tern_error *err)
 {
@@ -210,7 +210,7 @@ static tern_status packed_rows(struct tn_trit_reader *r, int8_t *trits, uint32_t
     return TERN_OK;
 }
 
-/* Raw bytes of rows of floats. */
+/* Reads raw bytes of rows of floats. */
 static tern_status float_rows(struct tn_trit_reader *r, void **raw, uint32_t row, uint32_t n,
                               bool are_checked, struct tern_error *err)
 {
@@ -231,7 +231,8 @@ static tern_status latent_rows(struct tn_trit_reader *r, int8_t *trits, uint32_t
                                struct tern_error *err)
 {
     void *raw;
-    tern_status status = float_rows(r, &raw, row, n, true, err); /* checked with the mean */
+    tern_status status = float_rows(r, &raw, row, n, true, err); /* checked together with the
+                                                                  * mean */
     if (status == TERN_OK)
         tn_trits_from_floats(trits, r->tensor->weight->dtype, raw, (size_t)n * r->tensor->file.cols,
                              r->threshold);
@@ -258,10 +259,10 @@ static void note_distance(struct tn_trit_reader *r, const void *raw, uint32_t ro
         r->worst = (struct tn_distance){d, row, col + (uint32_t)at};
 }
 
-/* Runs in which weights of no kind but ternary have one magnitude. */
+/* Only ternary weights have one magnitude over a run this long. */
 #define SHORT_RUN 16u
 
-/* A unit that is not ternary: would it be but for a few weights, or with more scales? */
+/* Whether a unit that is not ternary would be except for a few weights, or with more scales. */
 static bool is_near(const struct tn_trit_reader *r, const unsigned char *src)
 {
     const enum tn_dtype dtype = r->tensor->weight->dtype;
@@ -294,7 +295,7 @@ static tern_status exact_rows(struct tn_trit_reader *r, int8_t *trits, float *sc
     return TERN_OK;
 }
 
-/* The unit at `src`, the first weight of which is `weight`, is no good. */
+/* Reports an error in the unit at `src`, whose first weight is `weight`. */
 static tern_status fail_unit(const struct tn_trit_reader *r, const uint8_t *src, uint64_t weight,
                              struct tern_error *err)
 {
@@ -312,8 +313,8 @@ static tern_status fail_unit(const struct tn_trit_reader *r, const uint8_t *src,
                                         : "code 3, which no ternary weight has");
 }
 
-/* Units may run over ends of rows (I2_S): those that hold the rows are decoded beside the result
- * where they hold more. */
+/* Units may cross ends of rows (I2_S): if they contain other rows, too, they are decoded to a
+ * separate buffer. */
 static tern_status coded_rows(struct tn_trit_reader *r, int8_t *trits, float *scales, uint32_t row,
                               uint32_t n, struct tern_error *err)
 {
@@ -342,7 +343,7 @@ static tern_status coded_rows(struct tn_trit_reader *r, int8_t *trits, float *sc
     return TERN_OK;
 }
 
-/* Scales times the factor of the tensor, which may leave nothing of them or too much. */
+/* Multiplies scales by the factor of the tensor, which may underflow or overflow. */
 static tern_status multiply_scales(const struct tn_trit_reader *r, float *scales, size_t n,
                                    struct tern_error *err)
 {
@@ -358,7 +359,7 @@ static tern_status multiply_scales(const struct tn_trit_reader *r, float *scales
     return TERN_OK;
 }
 
-/* Rows as the source counts them. */
+/* Rows are numbered as in the source. */
 static tern_status source_scales(struct tn_trit_reader *r, float *scales, uint32_t row, uint32_t n,
                                  struct tern_error *err)
 {
@@ -386,7 +387,7 @@ static void fill(float *scales, size_t n, float value)
         scales[i] = value;
 }
 
-/* Rows as the source counts them. */
+/* Rows are numbered as in the source. */
 static tern_status source_rows(struct tn_trit_reader *r, int8_t *trits, float *scales, uint32_t row,
                                uint32_t n, struct tern_error *err)
 {
@@ -414,9 +415,9 @@ static tern_status source_rows(struct tn_trit_reader *r, int8_t *trits, float *s
     return status == TERN_OK ? multiply_scales(r, scales, n_scales, err) : status;
 }
 
-/* ---- order ---- */
+/* ---- row order ---- */
 
-/* Rows [row, row + n) that follow each other in the source from *first on: how many of them do. */
+/* The number of rows of [row, row + n) that are consecutive in the source from *first on. */
 static uint32_t next_run(const struct tn_trit_reader *r, uint32_t row, uint32_t n, uint32_t *first)
 {
     uint32_t n_run;
@@ -440,7 +441,7 @@ tern_status tn_trit_reader_scales(struct tn_trit_reader *r, float *scales, uint3
     return status;
 }
 
-/* Rows of the tensor, as if heads were in order. */
+/* Reads rows of the tensor, ignoring the permutation of heads. */
 static tern_status plain_rows(struct tn_trit_reader *r, int8_t *trits, float *scales, uint32_t row,
                               uint32_t n, struct tern_error *err)
 {
@@ -457,7 +458,7 @@ static tern_status plain_rows(struct tn_trit_reader *r, int8_t *trits, float *sc
     return status;
 }
 
-/* Whole heads are read, and the rows picked from them. */
+/* Reads whole heads, and picks the rows from them. */
 static tern_status permuted_rows(struct tn_trit_reader *r, int8_t *trits, float *scales,
                                  uint32_t row, uint32_t n, struct tern_error *err)
 {
@@ -496,7 +497,7 @@ uint64_t tn_trit_reader_cost(const struct tn_tensor_plan_row *t)
         return w->bytes + w->bytes / w->shape[0] * t->file.rows;
     case TN_TENSOR_PACKED: /* once for each row block */
         return 4 * w->bytes + scale_bytes;
-    default: /* the rows of this part of it; the rest is a scale that follows them */
+    default: /* the rows of this part; the rest is a scale that follows them */
         return w->bytes / tn_source_rows(w) * t->file.rows + w->bytes % tn_source_rows(w) +
                scale_bytes;
     }

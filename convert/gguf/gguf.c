@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * GGUF files: one, or the parts NAME-00001-of-00003.gguf and so on, and looking
- * things up in them.
+ * Opens GGUF files, one or the parts NAME-00001-of-00003.gguf and so on, and finds keys and
+ * tensors.
  *
- * Every part is checked alone (gguf_header.c, gguf_layout.c), then against the
- * others: split.no counts from 0, split.count and split.tensors.count agree,
- * and no tensor occurs twice.  Keys of the model stand in the first part only.
+ * Every part is checked separately (gguf_header.c, gguf_layout.c), then against the others:
+ * split.no counts from 0, split.count and split.tensors.count agree, and no tensor occurs twice.
+ * Only the first part has keys of the model.
  */
 #include "convert/gguf/gguf.h"
 
@@ -53,7 +53,7 @@ static tern_status open_part(struct tn_gguf *g, const char *path, struct tern_er
     struct tn_gguf_part *part = &g->parts[i_part];
     memset(part, 0, sizeof *part);
     part->name = strcpy(name, base_name(path));
-    g->n_parts++; /* from here on tn_gguf_close takes care of it */
+    g->n_parts++; /* from here on tn_gguf_close frees it */
     tern_status status = tn_file_open_read(&part->file, path, err);
     if (status != TERN_OK)
         return status;
@@ -66,7 +66,7 @@ static tern_status open_part(struct tn_gguf *g, const char *path, struct tern_er
 
 /* ---- parts ---- */
 
-/* An integer key of the split, of exactly this type. */
+/* Reads an integer key of the split, of exactly this type. */
 static tern_status split_number(uint64_t *out, const struct tn_gguf_part *part, const char *name,
                                 uint32_t type, struct tern_error *err)
 {
@@ -87,7 +87,7 @@ struct split {
     uint64_t n_tensors;
 };
 
-/* The part must call itself number i of the same split. */
+/* The part must state that it is number i of the same split. */
 static tern_status check_part(const struct tn_gguf_part *part, uint32_t i, struct split *split,
                               struct tern_error *err)
 {
@@ -117,7 +117,7 @@ static tern_status check_part(const struct tn_gguf_part *part, uint32_t i, struc
     return TERN_OK;
 }
 
-/* Keys of the model in a later part would be overlooked. */
+/* Keys of the model in a later part would be ignored, so they are an error. */
 static tern_status check_keys(const struct tn_gguf_part *part, struct tern_error *err)
 {
     for (uint32_t i = 0; i < part->n_keys; i++) {
@@ -195,7 +195,8 @@ static int compare_names(const void *a, const void *b)
                   ((const struct tn_gguf_tensor *)b)->name);
 }
 
-/* Of one name the earlier part comes first, whatever the C library's qsort does with equals. */
+/* Of equal names the earlier part comes first, regardless of how the C library's qsort orders
+ * equals. */
 static int compare_names_and_parts(const void *a, const void *b)
 {
     const struct tn_gguf_tensor *x = a, *y = b;
@@ -327,7 +328,7 @@ tern_status tn_gguf_load_numbers(void **data, const struct tn_gguf *gguf,
     return key->bytes ? load_bytes(data, gguf, key, err) : TERN_OK;
 }
 
-/* Squeezes the lengths out of [u64 length | bytes] records; false when they changed on disk. */
+/* Removes the lengths from [u64 length | bytes] records; false if they changed on disk. */
 static bool unpack_texts(struct tn_gguf_texts *out, uint64_t n_bytes)
 {
     uint64_t at = 0;

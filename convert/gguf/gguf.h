@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A GGUF model: its keys and tensors, from one file or from the parts of a
- * split one.
+ * A GGUF model: its keys and tensors, from one file or from the parts of a split one.
  *
  *   "GGUF" | u32 version | i64 n_tensors | i64 n_keys | keys | tensor infos | padding | data
  *
- * Versions 2 and 3, little-endian.  Everything is checked before the caller
- * sees it: after tn_gguf_open no offset, size, type or text can surprise.  The
- * file is read, not mapped, in pieces: memory grows with the number of keys and
- * tensors, not with arrays (a vocabulary stays in the file until it is asked
- * for) or weights.
- *
- *   gguf_types.c    the types of tensors
- *   gguf_header.c   one file's header
- *   gguf_layout.c   where its tensors must lie
- *   gguf.c          files, parts, look-up
- *
- * The rules are those of ggml's own reader (gguf.cpp) and stricter where that
- * one would guess.
+ * Versions 2 and 3, little-endian.  After tn_gguf_open every offset, size, type and text has been
+ * checked, by the rules of ggml's reader (gguf.cpp), and more strictly where that one would guess.
+ * The file is read in pieces, not mapped: memory grows with the number of keys and tensors, not
+ * with arrays (a vocabulary stays in the file until it is loaded) or weights.  gguf_header.c reads
+ * the header of one file, gguf_layout.c checks the offsets of its tensors, gguf_types.c lists the
+ * types.
  */
 #ifndef TN_GGUF_H
 #define TN_GGUF_H
@@ -33,14 +25,14 @@
 #define TN_GGUF_MAX_KEY_BYTES 1024u
 #define TN_GGUF_MAX_NAME 64u              /* of a tensor, with the NUL */
 #define TN_GGUF_MAX_RANK 4u
-#define TN_GGUF_MAX_TEXT (16u << 20)      /* of all keys and texts of one file */
+#define TN_GGUF_MAX_TEXT (16u << 20)      /* for all keys and texts of one file */
 #define TN_GGUF_MAX_HEADER (512u << 20)   /* vocabulary and merges included */
 #define TN_GGUF_MAX_ALIGNMENT (1u << 20)
 #define TN_GGUF_MAX_PARTS 256u
 
 /* ---- types of values ---- */
 
-/* X(number, NAME, bytes): bytes 0 for what has no fixed size. */
+/* X(number, NAME, bytes): bytes 0 for types without a fixed size. */
 #define TN_GGUF_VALUE_LIST(X)                                                                      \
     X(0, U8, 1) X(1, I8, 1) X(2, U16, 2) X(3, I16, 2) X(4, U32, 4) X(5, I32, 4) X(6, F32, 4)       \
     X(7, BOOL, 1) X(8, STRING, 0) X(9, ARRAY, 0) X(10, U64, 8) X(11, I64, 8) X(12, F64, 8)
@@ -55,8 +47,8 @@ const char *tn_gguf_value_text(uint32_t type); /* "u32" */
 
 /* ---- types of tensors ---- */
 
-/* How many bytes a tensor takes: rows * (row_bytes + cols / block * block_bytes), and `block`
- * divides the columns.  block 0: not known, or not by this rule (I2_S, Q2_0). */
+/* The size of a tensor: rows * (row_bytes + cols / block * block_bytes), and `block` divides the
+ * columns.  block 0: unknown, or another rule (I2_S, Q2_0). */
 struct tn_gguf_type {
     uint32_t id;
     const char *name;
@@ -95,15 +87,15 @@ enum tn_gguf_type_id {
     TN_GGML_IQ2_BN_R4 = 335,
 };
 
-/* NULL when no program that tern knows of writes this number. */
+/* NULL if no program known to tern writes this number. */
 const struct tn_gguf_type *tn_gguf_type_find(uint32_t id);
 
-/* Bytes of a tensor of `rows` rows of `cols`, by the rule above and those of I2_S (a quarter of
- * the weights, and 32) and Q2_0 (q2_block 64 or 128: 2 + block / 4 bytes a block).  False when the
- * columns are no whole number of blocks, when it overflows, or when the type has no known size. */
+/* Bytes of a tensor of `rows` rows of `cols`, by the rule above and those of I2_S (a quarter of the
+ * weights, and 32) and Q2_0 (q2_block 64 or 128: 2 + block / 4 bytes a block).  False if the
+ * columns are not a whole number of blocks, the size overflows, or the type has no known size. */
 bool tn_gguf_type_bytes(uint64_t *bytes, uint32_t id, uint32_t q2_block, uint64_t rows,
                         uint64_t cols);
-/* Is the size of this type known (given the block of Q2_0)? */
+/* Whether the size of this type is known (given the block of Q2_0). */
 bool tn_gguf_type_is_sized(uint32_t id);
 
 /* ---- an opened model ---- */
@@ -112,7 +104,7 @@ struct tn_gguf_key {
     char *name;
     uint32_t type;         /* enum tn_gguf_value_type */
     uint32_t element_type; /* of an array; never ARRAY */
-    uint64_t count;        /* of elements; bytes of a text; else 1 */
+    uint64_t count;        /* number of elements; bytes of a text; else 1 */
     union {
         uint64_t u; /* U8 to U64, BOOL */
         int64_t i;  /* I8 to I64 */
@@ -127,14 +119,13 @@ struct tn_gguf_tensor {
     char name[TN_GGUF_MAX_NAME];
     uint32_t rank;
     uint64_t ne[TN_GGUF_MAX_RANK]; /* columns first, 1 beyond the rank */
-    uint32_t type;   /* the number in the file, known or not */
+    uint32_t type;   /* the number in the file, even if unknown */
     uint32_t i_part;
     uint64_t offset; /* from the start of the part's file */
-    uint64_t bytes;  /* exact; of a type of unknown size: up to the next tensor */
-    bool used;       /* for the caller: tensors that nobody asked for */
+    uint64_t bytes;  /* exact; for a type of unknown size: up to the next tensor */
 };
 
-/* Where bytes come from: a file, or memory in tests. */
+/* The source of bytes: a file, or memory in tests. */
 struct tn_gguf_input {
     tern_status (*read_at)(void *arg, uint64_t offset, void *dst, size_t n,
                            struct tern_error *err);
@@ -146,7 +137,7 @@ struct tn_gguf_input {
 struct tn_gguf_part {
     struct tn_file *file; /* NULL in tests */
     struct tn_gguf_input input;
-    char *name; /* of the file, without folder */
+    char *name; /* name of the file, without folder */
     uint32_t version;
     uint32_t alignment;
     uint32_t q2_block; /* columns of a block of type Q2_0: 64 or 128; 0 without such tensors */
@@ -166,57 +157,57 @@ struct tn_gguf {
 };
 
 /* Opens a file, or the parts of a split one by the name of the first.  TERN_INPUT names the file,
- * key or tensor, the value and what would be right; TERN_UNSUPPORTED: another version or byte
- * order.  *out is closed on failure. */
+ * key or tensor, the value and the expected one; TERN_UNSUPPORTED: another version or byte order.
+ * *out is closed on failure. */
 tern_status tn_gguf_open(struct tn_gguf *out, const char *path, struct tern_error *err);
 void tn_gguf_close(struct tn_gguf *gguf);
 
 /* True for the first bytes of any GGUF file. */
 bool tn_is_gguf(const void *bytes, size_t n);
 
-/* NULL when there is none.  Keys of the first part. */
+/* A key of the first part; NULL if there is none. */
 const struct tn_gguf_key *tn_gguf_find_key(const struct tn_gguf *gguf, const char *name);
-/* An integer of any width and sign; false: it is of another type. */
+/* An integer of any width and sign; false: another type. */
 bool tn_gguf_integer(const struct tn_gguf_key *key, double *out);
-/* What files say for "no id". */
+/* Whether the value means "no id" in GGUF files. */
 static inline bool tn_gguf_is_no_id(double id)
 {
     return id == -1 || id == UINT32_MAX;
 }
 struct tn_gguf_tensor *tn_gguf_find_tensor(const struct tn_gguf *gguf, const char *name);
 
-/* Bytes [begin, begin + n) of a tensor, which must lie inside it. */
+/* Reads bytes [begin, begin + n) of a tensor, which must be inside it. */
 tern_status tn_gguf_read(const struct tn_gguf *gguf, const struct tn_gguf_tensor *tensor,
                          uint64_t begin, void *dst, size_t n, struct tern_error *err);
 
 /* An array of texts in memory. */
 struct tn_gguf_texts {
-    char *bytes;       /* one after the other */
+    char *bytes;       /* concatenated */
     uint32_t *offsets; /* [n + 1] */
     uint32_t n;
 };
 
-/* Reads an array of strings of the first part: all of them together below 256 MiB. */
+/* Reads an array of strings of the first part, in total less than 256 MiB. */
 tern_status tn_gguf_load_texts(struct tn_gguf_texts *out, const struct tn_gguf *gguf,
                                const struct tn_gguf_key *key, struct tern_error *err);
 void tn_gguf_texts_fini(struct tn_gguf_texts *texts);
 /* Reads an array of numbers of the first part: *data is key->bytes bytes of new memory (tn_free),
- * NULL when the array is empty. */
+ * NULL if the array is empty. */
 tern_status tn_gguf_load_numbers(void **data, const struct tn_gguf *gguf,
                                  const struct tn_gguf_key *key, struct tern_error *err);
 
-/* "[256, 768]", columns last as in the rest of tern, into dst; returns dst. */
+/* Writes "[256, 768]", columns last as in the rest of tern, to dst; returns dst. */
 const char *tn_gguf_shape_text(char *dst, size_t n_dst, const struct tn_gguf_tensor *tensor);
 
 /* ---- between the files of the reader, for tests and the fuzzer ---- */
 
-/* Reads and checks the header of part->input.  Numbers of parts are checked by the caller. */
+/* Reads and checks the header of part->input.  The caller checks numbers of parts. */
 tern_status tn_gguf_parse(struct tn_gguf_part *part, uint32_t i_part, struct tern_error *err);
 void tn_gguf_part_fini(struct tn_gguf_part *part);
 const struct tn_gguf_key *tn_gguf_part_key(const struct tn_gguf_part *part, const char *name);
 
 /* Offsets of part->tensors, relative to the data so far, must be exactly cumulative and end with
- * the file; sets their sizes and q2_block and makes offsets absolute. */
+ * the file; sets sizes and q2_block and makes offsets absolute. */
 tern_status tn_gguf_check_layout(struct tn_gguf_part *part, struct tern_error *err);
 
 #endif

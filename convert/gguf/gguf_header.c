@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The header of one GGUF file, read through a window of 64 KiB.
- *
- * Arrays are walked, so that their texts are known to end inside the file, and
- * left there.
+ * Reads the header of one GGUF file through a window of 64 KiB.  Arrays are walked, to check that
+ * their texts end inside the file, but not loaded.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -44,7 +42,7 @@ struct cursor {
     uint64_t window_at;
     size_t n_window;
     uint64_t at;
-    char place[128]; /* what is being read, for messages */
+    char place[128]; /* the current key or tensor, for messages */
 };
 
 static tern_status fail_end(struct cursor *c, uint64_t n)
@@ -56,7 +54,7 @@ static tern_status fail_end(struct cursor *c, uint64_t n)
                    (unsigned long long)c->part->input.n_bytes);
 }
 
-/* Moves over n bytes, which must be there. */
+/* Skips n bytes, which must exist. */
 static tern_status skip(struct cursor *c, uint64_t n)
 {
     if (!tn_range_fits(c->at, n, c->part->input.n_bytes))
@@ -112,7 +110,7 @@ static tern_status take_u64(struct cursor *c, uint64_t *out)
     return status;
 }
 
-/* A count that the format calls i64. */
+/* A count, which the format stores as i64. */
 static tern_status take_count(struct cursor *c, uint32_t *out, const char *what, uint32_t max)
 {
     uint64_t n;
@@ -151,7 +149,7 @@ static tern_status take_text(struct cursor *c, char **text, uint64_t *n, uint64_
     return take(c, *text, (size_t)*n);
 }
 
-/* Names are shown to people and looked up: one line of UTF-8, not empty. */
+/* Names are displayed and looked up: one line of UTF-8, not empty. */
 static tern_status check_name(struct cursor *c, const char *what, const char *name, uint64_t n)
 {
     if (n > 0 && strlen(name) == n && tn_utf8_find_bad(name, (size_t)n, true) == n)
@@ -260,7 +258,7 @@ static tern_status walk_array(struct cursor *c, struct tn_gguf_key *key)
     status = take_u64(c, &key->count);
     if (status != TERN_OK)
         return status;
-    /* A text takes 8 bytes or more: what cannot fit is not walked. */
+    /* A text takes at least 8 bytes: an array that cannot fit is not walked. */
     const uint32_t n_least = key->element_type == TN_GGUF_STRING
                                  ? 8
                                  : value_types[key->element_type].bytes;
@@ -501,7 +499,7 @@ static tern_status parse(struct cursor *c, uint32_t i_part)
         status = take_tensors(c, n_tensors, i_part);
     if (status != TERN_OK)
         return status;
-    /* Cannot overflow: the header is short. */
+    /* No overflow: the header is short. */
     c->part->data_offset = (uint64_t)tn_align_up((size_t)c->at, c->part->alignment);
     return tn_gguf_check_layout(c->part, c->err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The keys that all architectures have: "ARCH.block_count" and so on.  Where
- * architectures differ, their row of src/arch/families/ knows.
+ * Reads the keys that all architectures share: "ARCH.block_count" and so on.  Rows of
+ * src/arch/families/ read those that differ.
  */
 #include "convert/gguf/gguf_import.h"
 
@@ -36,7 +36,7 @@ const char *tn_gguf_text(const struct tn_gguf *gguf, const char *name, size_t *n
     return is_text ? key->text : NULL;
 }
 
-/* An integer in [min, max]; absent: *out stays, or an error where it is required. */
+/* An integer in [min, max]; absent: *out is unchanged, or an error if it is required. */
 static tern_status get_integer(struct importer *i, uint32_t *out, const char *name, uint32_t min,
                                uint32_t max, bool is_required)
 {
@@ -120,7 +120,7 @@ static tern_status read_heads(struct importer *i)
     return TERN_OK;
 }
 
-/* Where all layers have experts, their width may be the only one. */
+/* If all layers have experts, their width may be the only one. */
 static const char *ffn_key(struct importer *i)
 {
     const struct tn_values *v = &i->values.values;
@@ -169,14 +169,14 @@ static tern_status read_sizes(struct importer *i)
 
 /* ---- rotation ---- */
 
-/* A vector of one float per pair of a head. */
+/* Reads a vector with one float per pair of a head. */
 static tern_status read_factors(struct importer *i, const char *name)
 {
     const uint32_t n = i->out->rope_dims / 2;
     struct tn_source_tensor *t = tn_source_find(i->source, name);
     if (!t)
         return tn_fail(i->err, TERN_INPUT, "tensor \"%s\" is missing", name);
-    t->used = true;
+    t->was_requested = true;
     if (t->dtype != TN_DTYPE_F32 || t->rank != 1 || t->shape[0] != n)
         return tn_fail(i->err, TERN_INPUT, "tensor \"%s\" is not F32 [%u]", name, n);
     tern_status status = tn_rope_factors_alloc(i->out, i->err);
@@ -190,7 +190,7 @@ static tern_status read_factors(struct importer *i, const char *name)
     return status;
 }
 
-/* A key that changes what YaRN does: nothing but its usual value is known. */
+/* Refuses a key that changes YaRN in an unknown way: any but its usual value. */
 static tern_status check_usual(struct importer *i, const char *name, double usual)
 {
     double value = usual;
@@ -229,7 +229,7 @@ static tern_status read_longrope(struct importer *i)
 {
     struct tn_source_tensor *beyond = tn_source_find(i->source, "rope_factors_long.weight");
     if (beyond)
-        beyond->used = true;
+        beyond->was_requested = true;
     tern_status status =
         get_integer(i, &i->out->original_context, "rope.scaling.original_context_length", 1,
                     TERN_MAX_CONTEXT, false);
@@ -243,7 +243,7 @@ static tern_status read_linear(struct importer *i)
     return status == TERN_OK ? tn_linear_factors(i->out, factor, i->err) : status;
 }
 
-/* A factor whose type is not said is linear, as llama.cpp reads it; 0 and 1 change nothing. */
+/* A factor without a type is linear, as in llama.cpp; 0 and 1 have no effect. */
 static tern_status refuse_untyped_factor(struct importer *i)
 {
     static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
@@ -317,7 +317,7 @@ static tern_status read_activation(struct importer *i, uint32_t *out)
 
 /* ---- layers ---- */
 
-/* What changes attention without a tensor: whether a token sees those after it, and a window. */
+/* Refuses keys that change attention without a tensor: attention to later tokens, a window. */
 static tern_status check_attention(struct importer *i)
 {
     char full[TN_GGUF_NAME_BYTES];
@@ -336,7 +336,7 @@ static tern_status check_attention(struct importer *i)
     return status;
 }
 
-/* What the family makes of its own keys; then the keys that count in any. */
+/* Lets the family read its keys, then reads the keys that apply to any architecture. */
 static tern_status apply_family(struct importer *i)
 {
     struct tn_config_import *out = i->out;
@@ -421,7 +421,7 @@ static tern_status read_scales(struct importer *i)
     return status;
 }
 
-/* An embedding model says how it pools. */
+/* An embedding model states its pooling. */
 static tern_status read_pooling(struct importer *i)
 {
     uint32_t pooling = 0;
@@ -470,9 +470,9 @@ static tern_status read_ids(struct importer *i)
     return status;
 }
 
-/* ---- were inputs rounded in training? ---- */
+/* ---- whether training rounded inputs ---- */
 
-/* No key says it, so what published files are called counts. */
+/* No key states it, so the names of published files are the evidence. */
 static const struct {
     const char *word; /* in lower case */
     enum tn_inputs_said inputs;
@@ -497,7 +497,7 @@ static enum tn_inputs_said inputs_of_name(const struct tn_gguf *gguf, const char
     return TN_INPUTS_UNSAID;
 }
 
-/* Token i of a vocabulary as a string; "" where it does not fit, as no token of a scheme is. */
+/* Copies token i of a vocabulary as a string; "" if it is too long for the token of any scheme. */
 static void copy_token(char out[32], const struct tn_gguf_texts *texts, uint32_t i)
 {
     const uint32_t begin = texts->offsets[i], n = texts->offsets[i + 1] - begin;
@@ -506,7 +506,7 @@ static void copy_token(char out[32], const struct tn_gguf_texts *texts, uint32_t
     out[fits ? n : 0] = '\0';
 }
 
-/* *out: the scheme that the vocabulary is evidence of; NULL: none. */
+/* Finds the scheme for which the vocabulary is evidence; NULL: none. */
 static tern_status find_by_vocabulary(const struct tn_scheme **out, const struct importer *i)
 {
     const struct tn_gguf_key *key = tn_gguf_find_key(i->source->gguf, "tokenizer.ggml.tokens");
@@ -545,7 +545,7 @@ static tern_status look_for_inputs(struct importer *i)
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole import ---- */
 
 static void recognise(struct importer *i)
 {

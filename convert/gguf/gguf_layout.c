@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the tensors of one GGUF file lie: in the order of their infos, without
- * gaps but for the padding to the alignment, up to the end of the file.
+ * Checks where the tensors of one GGUF file are: in the order of their infos, without gaps except
+ * for the padding to the alignment, up to the end of the file.
  *
- * So each tensor's size is known twice, from its type and shape and from the
- * next offset.  That settles type 42, which stands for blocks of 64 (mainline)
- * and of 128 (Prism's fork), and gives types that tern does not know a size.
+ * So each tensor's size is known twice, from its type and shape and from the next offset.  That
+ * resolves type 42, which means blocks of 64 (mainline) or of 128 (Prism's fork), and gives the
+ * size of types that tern does not know.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static bool size_of(uint64_t *bytes, const struct tn_gguf_tensor *t, uint32_t q2
 }
 
 /* Bytes from tensor i to the next one, or to the end of the file.  UINT64_MAX: the next one begins
- * before it. */
+ * earlier. */
 static uint64_t span_of(const struct tn_gguf_part *part, uint32_t i)
 {
     const uint64_t data_bytes = part->input.n_bytes - part->data_offset;
@@ -59,7 +59,7 @@ static uint64_t span_of(const struct tn_gguf_part *part, uint32_t i)
     return end >= part->tensors[i].offset ? end - part->tensors[i].offset : UINT64_MAX;
 }
 
-/* Does a tensor of n bytes end where the next begins?  The last may come without its padding. */
+/* Whether a tensor of n bytes ends where the next begins.  The last one may lack its padding. */
 static bool fits(const struct tn_gguf_part *part, uint32_t i, uint64_t n)
 {
     const uint64_t span = span_of(part, i);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The numbers that GGUF files hold for the types of their tensors.
- *
- * Sizes are those of ggml-common.h, of ik_llama.cpp from 133 on, and of
- * bitnet.cpp from 36 to 39, where mainline ggml once had other types.
+ * The types of tensors in GGUF files by number, with block sizes from ggml-common.h, from
+ * ik_llama.cpp for 133 and above, and from bitnet.cpp for 36 to 39, which mainline ggml used for
+ * other types.
  */
 #include "convert/gguf/gguf.h"
 

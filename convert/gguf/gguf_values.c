@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads keys "ARCH.name" of a GGUF file with checked types and ranges; implements struct tn_values
+ * for families.
+ */
 #include "convert/gguf/gguf_values.h"
 
 #include <stdio.h>
@@ -75,7 +79,7 @@ static tern_status get_number(const struct tn_values *values, double *out, const
     return status;
 }
 
-/* One truth value for each layer; a number instead is a pattern, which says nothing of one. */
+/* One boolean per layer; a number instead is a pattern, which says nothing about a single layer. */
 static tern_status load_sliding(struct tn_gguf_values *v)
 {
     static const char name[] = "attention.sliding_window_pattern";

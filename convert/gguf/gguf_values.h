@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The keys "ARCH.name" of a GGUF file, for the file that reads them and, as struct tn_values, for
- * families.
+ * The keys "ARCH.name" of a GGUF file, for gguf_import.c and, as struct tn_values, for families.
  */
 #ifndef TN_GGUF_VALUES_H
 #define TN_GGUF_VALUES_H
@@ -15,20 +14,20 @@
 struct tn_gguf_values {
     struct tn_values values;
     const struct tn_source *source;
-    const char *arch;  /* the beginning of all names */
-    uint32_t n_layer;  /* set before layer_kind is called */
+    const char *arch;  /* prefix of all names */
+    uint32_t n_layer;  /* must be set before layer_kind is called */
     uint8_t *sliding;  /* [n_layer] once layer_kind has read it; NULL: the file has no list */
     bool has_sliding;
 };
-/* *out must not move. */
+/* out must not move afterwards. */
 void tn_gguf_values_init(struct tn_gguf_values *out, const struct tn_source *source,
                          struct tern_error *err);
 void tn_gguf_values_fini(struct tn_gguf_values *values);
 
-/* "ARCH.name", which is written to `full`; NULL when absent. */
+/* Finds "ARCH.name", which is written to `full`; NULL if absent. */
 const struct tn_gguf_key *tn_gguf_values_find(const struct tn_gguf_values *values,
                                               char full[TN_GGUF_NAME_BYTES], const char *name);
-/* TERN_INPUT: d is outside [min, max]; the key is not of the right type. */
+/* TERN_INPUT: d is outside [min, max], or the key has the wrong type. */
 tern_status tn_gguf_check_range(const struct tn_gguf_values *values, const struct tn_gguf_key *key,
                                 double d, double min, double max);
 tern_status tn_gguf_fail_type(const struct tn_gguf_values *values, const struct tn_gguf_key *key,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * prism.hadamard.*: every value that changes what is computed must be one that tern knows, since a
- * model with another rotation writes fluent nonsense.
+ * Reads the keys prism.hadamard.* of a GGUF file.  Every value that changes the computation must be
+ * known, because a model with another rotation writes fluent nonsense.
  */
 #include "convert/gguf/rotation_import.h"
 
@@ -48,7 +48,7 @@ static tern_status fail_missing(const struct importer *i, const char *name)
                    name);
 }
 
-/* *has_any: there are such keys.  One that is not known may change what the others mean. */
+/* has_any: such keys exist.  An unknown one may change the meaning of the others. */
 static tern_status check_names(const struct importer *i, bool *has_any)
 {
     const struct tn_gguf_part *part = &i->source->gguf->parts[0];
@@ -168,7 +168,7 @@ static tern_status check_widths(const struct importer *i, const int32_t *widths,
                    n_values, (unsigned long long)sum);
 }
 
-/* Appends the signs of a rotation, a bit each. */
+/* Appends the signs of a rotation, one bit each. */
 static tern_status add_signs(const struct importer *i, const int32_t *values, uint32_t n)
 {
     struct tn_rotation_import *out = i->out;
@@ -240,7 +240,7 @@ static tern_status find_rotation(const struct importer *i, const struct tn_sourc
     return TERN_OK;
 }
 
-/* Tensors of draft heads, which follow the layers, are left out. */
+/* Tensors of draft heads, which follow the layers, are skipped. */
 static void mark_grouped(const struct importer *i, const char *name)
 {
     unsigned layer = 0;
@@ -295,7 +295,7 @@ static tern_status mark_listed(const struct importer *i, const char *list, bool 
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole import ---- */
 
 static int compare_cols(const void *a, const void *b)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A GGUF model as a source: its tensors under their own names, rows first.
+ * A GGUF model as a source (source.h): its tensors under their names in the file, with rows as the
+ * first dimension.
  */
 #include "convert/source.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * config.json and generation_config.json.
- *
- * Published files repeat keys (the last one counts), hold integers beyond 64
- * bits in keys that nobody needs, and write numbers as 500000 or 500000.0: all
+ * Reads config.json and generation_config.json.  Published files repeat keys (the last one wins),
+ * contain integers beyond 64 bits in unused keys, and write numbers as 500000 or 500000.0: all
  * numbers are read as doubles, and those that must be integers are checked.
  */
 #include "convert/hf/config_values.h"
@@ -23,7 +21,7 @@
 
 #define CONFIG TN_CONFIG_FILE
 #define GENERATION "generation_config.json"
-#define MAX_CONFIG_BYTES (1u << 20) /* published ones have some KB */
+#define MAX_CONFIG_BYTES (1u << 20) /* published files have a few KB */
 
 tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const char *name,
                              size_t max_bytes, struct tern_error *err)
@@ -35,7 +33,7 @@ tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const
         return tn_fail(err, TERN_MEMORY, "%s: no memory to open it", name);
     tern_status status = TERN_OK;
     const enum tn_path_kind kind = tn_path_kind(path);
-    if (kind == TN_PATH_OTHER) /* a pipe that nobody writes would be waited for */
+    if (kind == TN_PATH_OTHER) /* opening a named pipe would wait for a writer */
         status = tn_fail(err, TERN_INPUT, "%s: is not a regular file", path);
     else if (kind != TN_PATH_ABSENT)
         status = tn_file_read_all(text, n_text, path, max_bytes, err);
@@ -60,7 +58,7 @@ static tern_status parse_tie(enum tn_tie *out, const json_t *root, struct tern_e
     return tn_fail(err, TERN_INPUT, CONFIG ": \"tie_word_embeddings\" is not true or false");
 }
 
-/* head_dim is hidden / n_head unless the file says otherwise. */
+/* head_dim is hidden / n_head unless the file states it. */
 static tern_status parse_heads(struct tern_file_config *c, const struct tn_family *family,
                                const json_t *root, struct tern_error *err)
 {
@@ -107,7 +105,7 @@ static bool is_unsaid(const json_t *value)
     return !value || json_is_null(value);
 }
 
-/* Where all layers have experts, their width may be the only one. */
+/* If all layers have experts, their width may be the only one. */
 static const char *ffn_key(const struct tn_family *family, const json_t *root)
 {
     const char *usual = tn_family_key(family, "intermediate_size");
@@ -177,7 +175,7 @@ static tern_status add_stop_id(struct tn_stop_ids *stop_ids, const char *file, c
     return TERN_OK;
 }
 
-/* The value of a key in generation_config.json, else in config.json; NULL when neither has it. */
+/* The value of a key in generation_config.json, else in config.json; NULL if neither has it. */
 static const json_t *newest(const json_t *generation, const json_t *root, const char *key,
                             const char **file)
 {
@@ -211,7 +209,7 @@ static tern_status parse_ids(struct tn_config_import *out, const json_t *root,
 
 /* ---- whole files ---- */
 
-/* Caps of logits and what else changes the graph without a tensor. */
+/* Refuses caps of logits and other keys that change the graph without a tensor. */
 static tern_status refuse_extras(const struct tn_family *family, const json_t *root,
                                  struct tern_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which family a Hugging Face directory is of, and how its weights are stored:
- * from config.json first, and from the tensors in tn_config_recognise.
+ * Determines the family of a Hugging Face directory and how its weights are stored: from
+ * config.json first, and from the tensors in tn_config_recognise.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static tern_status check_excluded_modules(const json_t *quant, struct tern_error
 }
 
 /* Linear layers of transformers' bitnet.py: AutoBitLinear multiplies by weight_scale, BitLinear,
- * which is meant where nothing is said, divides by it. */
+ * the default, divides by it. */
 static tern_status parse_quantization(struct tn_config_import *out, const json_t *root,
                                       const json_t *quant, struct tern_error *err)
 {
@@ -117,7 +117,7 @@ tern_status tn_config_text_model(json_t **root, struct tern_error *err)
     return failed ? tn_fail(err, TERN_MEMORY, CONFIG ": no memory for its text model") : TERN_OK;
 }
 
-/* quantization_config, or evidence found before, counts for more. */
+/* quantization_config, or evidence found before, takes precedence. */
 static void find_scheme(struct tn_config_import *out, const json_t *root,
                         const struct tn_source *source)
 {
@@ -165,11 +165,11 @@ tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
     return TERN_OK;
 }
 
-/* ---- what tensors say ---- */
+/* ---- evidence from tensors ---- */
 
 void tn_config_recognise(struct tn_config_import *import, const struct tn_source *source)
 {
-    struct tn_place head;
+    struct tn_match head;
     tn_tensor_find(&head, import, source, tn_slot_of(TERN_ROLE_HEAD), TERN_NO_LAYER, 0);
     const bool has_head = head.weight != NULL;
     find_scheme(import, NULL, source);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * config.json -> a record for each layer: activation, rotation, window.
+ * Reads a record for each layer from config.json: activation, rotation, window.
  *
- * Rotations that are scaled divide their frequencies by factors: those of
- * LLaMA 3.1 and YaRN follow from four numbers, those of longrope stand in the
- * file.
+ * Scaled rotations divide their frequencies by factors: those of LLaMA 3.1 and YaRN are computed
+ * from four numbers, those of longrope are in the file.
  */
 #include <math.h>
 #include <string.h>
@@ -21,10 +20,10 @@
 
 struct rotation {
     double theta;
-    double magnitude; /* of rotated queries and keys */
+    double magnitude; /* factor of rotated queries and keys */
 };
 
-/* A member with a usual value, which also null stands for. */
+/* A member with a default, which null also means. */
 static tern_status number_or(double *out, const char *key, const json_t *object, double usual,
                              double min, double max, struct tern_error *err)
 {
@@ -138,8 +137,9 @@ static tern_status parse_partial(struct tn_config_import *out, const json_t *obj
     return TERN_OK;
 }
 
-/* The type of the rotation that a rope object describes, NULL when it has none that can be read.
- * Without a type only the two members that every type has leave it the default one. */
+/* The type of the rotation that a rope object describes, NULL if it has none that can be read.  An
+ * object without a type is the default one only if it has no members except the two that all types
+ * have. */
 static const char *rope_type(const json_t *rope)
 {
     const json_t *type = json_object_get(rope, "rope_type");
@@ -160,7 +160,7 @@ static tern_status parse_linear(struct tn_config_import *out, const json_t *rope
     return status == TERN_OK ? tn_linear_factors(out, factor, err) : status;
 }
 
-/* The object that scales the rotation; rotation->theta is NaN where none is known. */
+/* The object that scales the rotation; rotation->theta is NaN if unknown. */
 static tern_status parse_scaling(struct tn_config_import *out, struct rotation *rotation,
                                  const json_t *root, const json_t *rope, const char *key,
                                  struct tern_error *err)
@@ -195,7 +195,7 @@ static tern_status refuse_scaling(struct tn_config_import *out, const json_t *ro
     return parse_partial(out, rope, err);
 }
 
-/* The rotation of layers that see all, where others have one of their own. */
+/* The rotation of layers without a window, where local layers have a separate one. */
 static tern_status parse_full_scaling(struct tn_config_import *out, const json_t *rope,
                                       struct tern_error *err)
 {
@@ -204,7 +204,8 @@ static tern_status parse_full_scaling(struct tn_config_import *out, const json_t
                                                : refuse_scaling(out, rope, err);
 }
 
-/* An object of rotations by kind of layer: that of layers that see all; else the object. */
+/* In an object of rotations by kind of layer, selects that of layers without a window; else keeps
+ * the object. */
 static tern_status pick_full(struct tn_config_import *out, const json_t **rope,
                              struct tern_error *err)
 {
@@ -214,7 +215,7 @@ static tern_status pick_full(struct tn_config_import *out, const json_t **rope,
     return refuse_scaling(out, sliding, err);
 }
 
-/* rope_theta, also in newer and older spellings, and what scales it. */
+/* Reads rope_theta, also in newer and older spellings, and the scaling. */
 static tern_status parse_rope(struct tn_config_import *out, struct rotation *rotation,
                               const json_t *root, struct tern_error *err)
 {
@@ -256,7 +257,7 @@ static tern_status parse_activation(uint32_t *activation, const json_t *root,
 {
     const struct {
         const char *name;
-        uint32_t activation; /* 0: not supported */
+        uint32_t activation; /* 0: unsupported */
     } known[] = {{"relu2", TERN_ACT_RELU2},
                  {"silu", TERN_ACT_SILU},
                  {"relu", TERN_ACT_RELU},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values of config.json; with the names of tensors, as struct tn_values.
+ * Reads values of config.json with checked types and ranges; with the names of tensors, implements
+ * struct tn_values for families.
  */
 #include <math.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ static const json_t *find_path(const json_t *object, const char *path, size_t n)
     return json_is_null(object) ? NULL : object;
 }
 
-/* The first spelling of "a|b" that is present; *last: the one to name in errors. */
+/* The first spelling of "a|b" that is present; *last: the name to use in errors. */
 static const json_t *find_value(const json_t *root, const char *name, const char **last)
 {
     const json_t *value = NULL;

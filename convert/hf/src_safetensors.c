@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The files of a safetensors model: one file, or shards that an index lists.
+ * A safetensors model as a source (source.h): one file, or shards that an index lists.
  *
  *   u64 n (little-endian) | n bytes of JSON header | data
  *
- * Every file is checked alone (st_header.c), then the shards against the index.
+ * Every file is checked separately (st_header.c), then the shards against the index.
  */
 #include "convert/source.h"
 
@@ -64,7 +64,7 @@ static tern_status read_header(char **json, size_t *n_json, const struct tn_sour
     return TERN_OK;
 }
 
-/* Opens dir/name (name where dir is NULL) as the next file and takes its tensors. */
+/* Opens dir/name (name if dir is NULL) as the next file and adds its tensors. */
 static tern_status add_file(struct tn_source *s, const char *dir, const char *name,
                             struct tern_error *err)
 {
@@ -88,7 +88,7 @@ static tern_status add_file(struct tn_source *s, const char *dir, const char *na
         tn_free(own_name);
         return status;
     }
-    s->n_files++; /* from here on tn_source_close takes care of it */
+    s->n_files++; /* from here on tn_source_close frees it */
     f->bytes = tn_file_size(f->file);
     char *json = NULL;
     size_t n_json = 0;
@@ -102,7 +102,8 @@ static tern_status add_file(struct tn_source *s, const char *dir, const char *na
     return status;
 }
 
-/* Of one name the earlier file comes first, whatever the C library's qsort does with equals. */
+/* Of equal names the earlier file comes first, regardless of how the C library's qsort orders
+ * equals. */
 static int compare_names_and_files(const void *a, const void *b)
 {
     const struct tn_source_tensor *x = a, *y = b;
@@ -142,7 +143,7 @@ static const struct tn_source_file *find_file(const struct tn_source *s, const c
     return NULL;
 }
 
-/* Opens every file that the index's weight_map names. */
+/* Opens every file named in the index's weight_map. */
 static tern_status open_shards(struct tn_source *s, const char *dir, const json_t *map,
                                struct tern_error *err)
 {
@@ -243,7 +244,7 @@ static bool visit_for_pickle(void *arg, const char *name)
     return !*(bool *)arg;
 }
 
-/* Neither safetensors nor their index is in the folder. */
+/* Reports that the folder has neither safetensors files nor their index. */
 static tern_status fail_missing(const char *dir, struct tern_error *err)
 {
     bool has_pickle = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The header of a safetensors file: a JSON object of tensors,
+ * Parses the header of a safetensors file, a JSON object of tensors,
  *
  *   "name": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [begin, end]}
  *
@@ -19,8 +19,8 @@
 #include "convert/source.h"
 #include "tern/model_format.h"
 
-/* A header of TERN_MAX_TENSORS tensors of rank 2 has about 8 commas per tensor; the limit keeps
- * the parser's memory in proportion. */
+/* A header of TERN_MAX_TENSORS tensors of rank 2 has about 8 commas per tensor; the limit bounds
+ * the parser's memory. */
 #define MAX_COMMAS (16u * TERN_MAX_TENSORS)
 
 static const struct {
@@ -54,7 +54,7 @@ static bool find_dtype(enum tn_dtype *out, const char *text)
     return false;
 }
 
-/* An integer >= 0; JSON numbers with a fraction or an exponent are none. */
+/* An integer >= 0; rejects numbers with a fraction or an exponent. */
 static bool get_u64(const json_t *value, uint64_t *out)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0)
@@ -63,7 +63,7 @@ static bool get_u64(const json_t *value, uint64_t *out)
     return true;
 }
 
-/* Bytes of the tensor's elements; false when they are no whole number or overflow. */
+/* Bytes of the tensor's elements; false if they are not a whole number or overflow. */
 static bool element_bytes(const struct tn_source_tensor *t, uint64_t *out)
 {
     uint64_t n = dtypes[t->dtype].bits;
@@ -92,7 +92,7 @@ static tern_status parse_shape(struct tn_source_tensor *t, const char *file, con
     return TERN_OK;
 }
 
-/* One member of the header; offsets stay relative to the data area. */
+/* Parses one member of the header; offsets stay relative to the data area. */
 static tern_status parse_tensor(struct tn_source_tensor *t, const char *file, const char *name,
                                 const json_t *value, uint64_t data_bytes, struct tern_error *err)
 {
@@ -128,7 +128,7 @@ static tern_status parse_tensor(struct tn_source_tensor *t, const char *file, co
     return TERN_OK;
 }
 
-/* Room for n more tensors. */
+/* Makes room for n more tensors. */
 static tern_status grow(struct tn_source *s, const char *file, size_t n, struct tern_error *err)
 {
     if (n > TERN_MAX_TENSORS - s->n_tensors)
@@ -196,7 +196,7 @@ static int compare_offsets(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* The tensors must tile the data area.  An overlap is an error at once, a hole is noted. */
+/* The tensors must tile the data area.  An overlap is an immediate error, a hole is recorded. */
 static tern_status check_tiling(struct tn_source *s, struct tn_source_tensor *tensors, uint32_t n,
                                 const char *file, uint64_t data_bytes, struct tern_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where a model's chat template lies: chat_template.jinja in newer
- * repositories, a member of tokenizer_config.json in older ones.
+ * Finds a model's chat template: chat_template.jinja in newer repositories, a member of
+ * tokenizer_config.json in older ones.
  */
 #include <string.h>
 
@@ -17,9 +17,10 @@
 #define TOKENIZER_CONFIG "tokenizer_config.json"
 #define TEMPLATE_FILE "chat_template.jinja"
 #define MAX_TEMPLATE_BYTES (1u << 20)
-#define MAX_CONFIG_BYTES (8u << 20) /* published ones have up to 1 MB: all added tokens again */
+#define MAX_CONFIG_BYTES (8u << 20) /* published files have up to 1 MB, because they repeat all
+                                     * added tokens */
 
-/* The template that counts, of any type; NULL when the value says that there is none. */
+/* The template to use, of any type; NULL if the value says that there is none. */
 static const json_t *find_template(const json_t *value)
 {
     for (size_t i = 0; i < json_array_size(value); i++) {
@@ -76,7 +77,8 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *json,
     return status;
 }
 
-/* CR LF becomes LF, as Jinja reads it: git writes text files so on Windows.  Returns the length. */
+/* Replaces CR LF by LF, as Jinja does: git writes text files that way on Windows.  Returns the
+ * length. */
 static size_t unify_line_ends(char *text, size_t n)
 {
     size_t n_out = 0;

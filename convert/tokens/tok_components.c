@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Normaliser, pre-tokenizer, post-processor, decoder and model options of a
- * tokenizer.json.  Chains of pre-tokenizers are recognised as a whole: a
- * splitter (text/pretok.h) is one of them.
+ * Reads normaliser, pre-tokenizer, post-processor, decoder and model options of a tokenizer.json.
+ * Chains of pre-tokenizers are recognised as a whole: a splitter (text/pretok.h) is one of them.
  */
 #include "convert/tokens/tok_components.h"
 
@@ -26,7 +25,7 @@ static bool is_true(const json_t *object, const char *member)
     return json_is_true(json_object_get(object, member));
 }
 
-/* A member's string, "" when it is none. */
+/* A member's string, "" if it is not a string. */
 static const char *text_of(const json_t *object, const char *member)
 {
     const char *text = json_string_value(json_object_get(object, member));
@@ -45,7 +44,7 @@ static tern_status unsupported(struct tern_error *err, const char *what, const j
                    *type ? type : "without a type");
 }
 
-/* The i-th of a component that is a Sequence with this list, or of one alone. */
+/* Item i of a component that is a Sequence with this list, or the component itself. */
 static const json_t *sequence_item(const json_t *component, const char *list, size_t i, size_t *n)
 {
     if (!has_type(component, "Sequence")) {
@@ -65,8 +64,8 @@ static bool is_replace(const json_t *component, const char *from, const char *to
            strcmp(text_of(component, "content"), to) == 0;
 }
 
-/* truncation and padding are not read: batches were last cut to them, and transformers does not
- * apply them to a prompt either. */
+/* truncation and padding are ignored: they describe the last batch, and transformers does not apply
+ * them to prompts either. */
 static tern_status read_normalizer(const json_t *root, uint32_t *flags, struct tern_error *err)
 {
     const json_t *normalizer = json_object_get(root, "normalizer");
@@ -118,7 +117,7 @@ static tern_status read_normalizer(const json_t *root, uint32_t *flags, struct t
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail \
     "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" tail
 
-/* Chains as the steps describe themselves (describe_step). */
+/* Known chains of steps, as texts made by describe_step. */
 static const struct {
     uint32_t splitter;
     const char *steps[MAX_STEPS];
@@ -175,7 +174,7 @@ static const struct {
       "ByteLevel"}},
 };
 
-/* How a Split describes itself that keeps the matches and removes the rest. */
+/* The text of a Split that keeps the matches and removes the rest. */
 #define REMOVES_REST "Split without the rest "
 
 static tern_status describe_split(const json_t *step, char *out, struct tern_error *err)
@@ -216,8 +215,8 @@ static tern_status describe_step(const json_t *step, char *out, struct tern_erro
     return TERN_OK;
 }
 
-/* Where the matches are the whole text, to remove the rest is to isolate them.  They are in the
- * expressions that name all white space: what is none is in a letter, a number or [^\s...]. */
+/* If the matches cover the whole text, removing the rest equals isolating them.  They do in the
+ * expressions that name all white space: other characters are in a letter, a number or [^\s...]. */
 static bool is_step(const char *known, const char *step)
 {
     const size_t n = strlen(REMOVES_REST);
@@ -299,7 +298,7 @@ static tern_status read_metaspace(const json_t *pre, struct tern_file_tokenizer 
     return TERN_OK;
 }
 
-/* Gemma's files cut at spaces when the normaliser has left none. */
+/* Gemma's files split at spaces after the normaliser has replaced them all. */
 static bool cuts_nothing(const json_t *pre)
 {
     return has_type(pre, "Split") &&
@@ -353,7 +352,7 @@ static tern_status read_template_token(const json_t *processor, const json_t *to
     return TERN_OK;
 }
 
-/* TemplateProcessing: what "single" puts before and behind the text A. */
+/* TemplateProcessing: the tokens that "single" puts before and after the text A. */
 static tern_status read_template(const json_t *processor, struct tern_file_tokenizer *head,
                                  struct tern_error *err)
 {
@@ -419,7 +418,7 @@ static bool is_strip(const json_t *step)
            json_integer_value(json_object_get(step, "stop")) == 0;
 }
 
-/* Marks to spaces, byte tokens to bytes, and perhaps one space less at the start of it all. */
+/* Marks become spaces, byte tokens bytes, and optionally one space at the start is removed. */
 static tern_status read_mark_decoder(const json_t *decoder, struct tern_file_tokenizer *head,
                                      bool byte_fallback, struct tern_error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of a tokenizer.json around its vocabulary.
+ * Reads the components of a tokenizer.json other than its vocabulary, merges and added tokens,
+ * which tok_import.c reads.
  */
 #ifndef TN_TOK_COMPONENTS_H
 #define TN_TOK_COMPONENTS_H
@@ -19,8 +20,8 @@ static inline bool tn_json_is_absent(const json_t *value)
 }
 
 /* Reads normalizer, pre_tokenizer, post_processor, decoder and the options of the model: fills in
- * kind, splitter, flags, prefix and suffix.  *byte_fallback: what has no token is spelled by byte
- * tokens.  TERN_UNSUPPORTED, naming it, for everything that is not understood exactly. */
+ * kind, splitter, flags, prefix and suffix.  *byte_fallback: characters without a token are spelled
+ * with byte tokens.  TERN_UNSUPPORTED, naming it, for everything that is not understood exactly. */
 tern_status tn_tok_read_components(const json_t *root, struct tern_file_tokenizer *head,
                                    bool *byte_fallback, struct tern_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From GGUF's lists to tables.
+ * Makes a tokenizer section from GGUF's lists: chooses the splitter by its name, adds the tokens,
+ * and derives merges from lines or from scores.
  */
 #include "convert/tokens/tok_gguf.h"
 
@@ -30,13 +31,13 @@ enum token_type {
 
 /* ---- splitters by name ---- */
 
-/* TERN_TOK_NFC only where the tokenizer.json of the family is known to normalise: the names tell
- * nothing about that. */
+/* TERN_TOK_NFC only if the family's tokenizer.json is known to normalise: the names do not indicate
+ * it. */
 static const struct {
     const char *pre;
     uint32_t splitter;
     uint32_t flags;
-    bool adds_bos; /* unless the file says otherwise */
+    bool adds_bos; /* unless the file states otherwise */
 } splitters[] = {
     {"llama-bpe", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"llama3", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
@@ -97,7 +98,7 @@ static bool is_llama3(const struct tn_tok_texts *tokens)
     return hash == LLAMA3_HASH;
 }
 
-/* The name that decides; converters that did not know it write "default". */
+/* The deciding name; converters that did not know it write "default". */
 static const char *decide_pre(const struct tn_tok_keys *keys, const char *pre)
 {
     if (!pre && keys->pre && strcmp(keys->pre, "default") != 0)
@@ -107,7 +108,7 @@ static const char *decide_pre(const struct tn_tok_keys *keys, const char *pre)
 
 #define SOME_SPLITTERS "(llama-bpe, qwen2, gpt-2, gpt-neox ...)"
 
-/* `pre` is that of the file, unless it was asked for. */
+/* `pre` is the file's name, unless the caller passed one. */
 static tern_status fail_splitter(const char *pre, bool is_asked, struct tern_error *err)
 {
     if (!pre)
@@ -188,8 +189,8 @@ static tern_status add_vocab(struct tn_tok_build *b, const struct tn_tok_keys *k
     return tn_tok_end_vocab(b);
 }
 
-/* True for runs of spaces, spelt as such or with marks, as Gemma's vocabulary has them: no merge
- * that the scores tell makes them, so they are looked for where spaces have become marks. */
+/* True for runs of spaces, spelled as such or with marks, as in Gemma's vocabulary: no merge
+ * derived from scores produces them, so they are matched where spaces have become marks. */
 static bool has_spaces(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -199,7 +200,7 @@ static bool has_spaces(const char *text, size_t n)
     return false;
 }
 
-/* Control tokens are special, others of the user's are always found. */
+/* Control tokens are special, other user-defined ones are always matched. */
 static tern_status add_added(struct tn_tok_build *b, const struct tn_tok_keys *keys, uint32_t n_ids)
 {
     bool bytes = b->head.kind == TERN_TOKENIZER_BYTE_BPE;
@@ -233,7 +234,7 @@ static tern_status add_affix(uint32_t id, bool wanted, const char *key, uint32_t
 
 /* ---- merges ---- */
 
-/* Lines of two parts with a space between them. */
+/* Adds lines of two parts with a space between them. */
 static tern_status add_merge_lines(struct tn_tok_build *b, const struct tn_tok_texts *merges)
 {
     tern_status status = tn_tok_begin_merges(b, merges->n);
@@ -250,15 +251,15 @@ static tern_status add_merge_lines(struct tn_tok_build *b, const struct tn_tok_t
     return status;
 }
 
-/* A way to make a token of two. */
+/* A pair that merges into a token. */
 struct candidate {
     struct tern_file_merge merge;
     float score;
     uint32_t n_left, n_right; /* characters */
 };
 
-/* The order of the reference's own conversion of scores: the better score first, then the longer
- * left part, then the longer right part; then as collected, by id. */
+/* The order of the reference's conversion of scores: the better score first, then the longer left
+ * part, then the longer right part; then the order of ids. */
 static bool comes_before(const struct candidate *a, const struct candidate *b)
 {
     if (a->score != b->score)
@@ -272,7 +273,7 @@ static bool comes_before(const struct candidate *a, const struct candidate *b)
     return a->merge.left < b->merge.left;
 }
 
-/* Merge sort; `room` is as long as the list.  Returns the one that is sorted. */
+/* Merge sort; `room` is as long as the list.  Returns the sorted one of the two. */
 static struct candidate *sort_candidates(struct candidate *list, struct candidate *room, size_t n)
 {
     for (size_t run = 1; run < n; run *= 2) {
@@ -299,7 +300,7 @@ static uint32_t n_characters(const char *text, size_t n)
     return n_chars;
 }
 
-/* All pairs of vocabulary entries that make this one; counts only when `list` is NULL. */
+/* Lists all pairs of vocabulary entries that make this one; only counts if `list` is NULL. */
 static size_t split_token(const struct tn_tok_build *b, uint32_t id, float score,
                           struct candidate *list)
 {
@@ -321,7 +322,7 @@ static size_t split_token(const struct tn_tok_build *b, uint32_t id, float score
     return n;
 }
 
-/* Merging by scores takes the pair whose token has the best one: ranks are that order. */
+/* Merging by scores takes the pair whose token has the best score: ranks follow that order. */
 static tern_status add_merges_of_scores(struct tn_tok_build *b, const float *scores)
 {
     size_t n = 0, n_all = 0;
@@ -381,7 +382,7 @@ static tern_status read_model(const struct tn_tok_keys *keys, const char *pre,
     return check_scores(keys, err);
 }
 
-/* The unknown token matters to vocabularies of characters only. */
+/* The unknown token matters only for vocabularies of characters. */
 static void find_unknown(struct tern_file_tokenizer *head, const struct tn_tok_keys *keys,
                          uint32_t n_ids)
 {
@@ -402,7 +403,7 @@ static tern_status build(struct tn_tok_build *b, const struct tn_tok_keys *keys,
     struct tern_file_tokenizer *head = &b->head;
     uint32_t n_ids = without_padding(keys);
     tern_status status = read_model(keys, pre, head, used, &adds_bos, b->err);
-    const bool has_bos = keys->bos_id != TERN_NO_ID; /* else the usual rule has nothing to add */
+    const bool has_bos = keys->bos_id != TERN_NO_ID; /* else the usual rule adds nothing */
     const bool bos = keys->add_bos < 0 ? adds_bos && has_bos : keys->add_bos;
     if (status == TERN_OK)
         status = add_affix(keys->bos_id, bos, "bos", head->prefix_ids, &head->n_prefix, b->err);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tokenizer keys of a GGUF file -> the tokenizer section of a model file.
- *
- * GGUF names a splitter where tokenizer.json spells it, and gives scores where
- * that one lists merges; the ids are the same (tests/text/test_tok_gguf.c).
+ * Makes the tokenizer section of a model file from the keys of a GGUF file.  GGUF names a splitter
+ * where tokenizer.json spells it, and has scores where that one lists merges; the ids are the same
+ * (tests/text/test_tok_gguf.c).
  */
 #ifndef TN_TOK_GGUF_H
 #define TN_TOK_GGUF_H
@@ -15,17 +14,17 @@
 
 struct tn_gguf;
 
-/* Texts one after the other; text i is bytes[offsets[i]] to bytes[offsets[i + 1]], ascending. */
+/* Concatenated texts; text i is bytes[offsets[i]] to bytes[offsets[i + 1]], ascending. */
 struct tn_tok_texts {
     const char *bytes;
     const uint32_t *offsets; /* [n + 1] */
     uint32_t n;
 };
 
-/* The keys tokenizer.ggml.*; 0xFFFFFFFF (TERN_NO_ID): no such id; add_...: 1, 0 or -1, not said. */
+/* The keys tokenizer.ggml.*; TERN_NO_ID: no such id; add_...: 1, 0 or -1 if absent. */
 struct tn_tok_keys {
     const char *model; /* "gpt2": bytes and merges; "llama": characters and scores */
-    const char *pre;   /* NULL: not said */
+    const char *pre;   /* NULL: absent */
     struct tn_tok_texts tokens;
     struct tn_tok_texts merges;
     const float *scores;  /* [tokens.n]; NULL: none */
@@ -35,11 +34,10 @@ struct tn_tok_keys {
 };
 
 /* Makes the section; *section is empty and stays so on failure.  `pre`: the splitter's name if the
- * caller knows better than the file, or NULL.  A file that names none is recognised by LLaMA-3's
- * vocabulary; *used, if not NULL, is the name that was taken, NULL for "llama".  `vocab`: the
- * model's number of ids.  Padding behind the last real token is left out.
- * TERN_UNSUPPORTED: another model, a splitter that is unknown or not named; TERN_INPUT: broken
- * lists; TERN_MEMORY. */
+ * caller knows it better than the file, or NULL.  A file without a name is recognised by LLaMA-3's
+ * vocabulary; *used, if not NULL, receives the name of the splitter, NULL for "llama".  `vocab`:
+ * the model's number of ids.  Skips padding after the last real token.  TERN_UNSUPPORTED: another
+ * model, a splitter that is unknown or not named; TERN_INPUT: broken lists; TERN_MEMORY. */
 tern_status tn_tok_from_keys(const struct tn_tok_keys *keys, const char *pre, uint32_t vocab,
                              const char **used, struct tn_buf *section, struct tern_error *err);
 

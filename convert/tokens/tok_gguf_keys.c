@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading the keys tokenizer.ggml.* of an open GGUF file.
+ * Reads the keys tokenizer.ggml.* of an open GGUF file into struct tn_tok_keys, and frees them.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static tern_status wrong_type(const struct tn_gguf_key *key, const char *wanted,
                    wanted);
 }
 
-/* A text, or NULL when there is no such key. */
+/* A text, or NULL if there is no such key. */
 static tern_status read_text(const struct tn_gguf *gguf, const char *name, const char **out,
                              struct tern_error *err)
 {
@@ -42,7 +42,7 @@ static tern_status read_id(const struct tn_gguf *gguf, const char *name, uint32_
     double id;
     if (!tn_gguf_integer(key, &id))
         return wrong_type(key, "an integer", err);
-    if (id >= 0 && id < TERN_NO_ID) /* gguf_import.c refuses those that are no ids */
+    if (id >= 0 && id < TERN_NO_ID) /* gguf_import.c refuses values that are not ids */
         *out = (uint32_t)id;
     return TERN_OK;
 }
@@ -76,7 +76,7 @@ static tern_status load_texts(const struct tn_gguf *gguf, const char *name, bool
     return status;
 }
 
-/* Four bytes for every token. */
+/* Four bytes per token. */
 static tern_status load_numbers(const struct tn_gguf *gguf, const char *name, uint32_t type,
                                 uint32_t n_tokens, void **out, struct tern_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading tokenizer.json: its vocabulary, merges and added tokens (here), what
- * stands around them (tok_components.c), the tables (tok_tables.c).
+ * Reads tokenizer.json: its vocabulary, merges and added tokens here, the other components in
+ * tok_components.c; tok_tables.c makes the tables.
  */
 #include "convert/tokens/tok_import.h"
 
@@ -14,7 +14,7 @@
 #include "convert/tokens/tok_tables.h"
 #include "tern/model_format.h"
 
-/* The number of an id, or -1. */
+/* An id as a number, or -1. */
 static int64_t id_of(const json_t *value)
 {
     return json_is_integer(value) ? (int64_t)json_integer_value(value) : -1;
@@ -37,7 +37,8 @@ static tern_status read_vocab(struct tn_tok_build *b, const json_t *vocab, bool 
     return tn_tok_end_vocab(b);
 }
 
-/* A symbol without an id: the unknown token, which byte tokens or bytes may make unnecessary. */
+/* Reads the unknown token, which replaces a symbol without an id unless there are tokens for all
+ * bytes. */
 static tern_status read_unknown(struct tn_tok_build *b, const json_t *model)
 {
     const char *text = json_string_value(json_object_get(model, "unk_token"));

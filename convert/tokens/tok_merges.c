@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The merges of a tokenizer section: their table, by rank, and the slots in which the encoder looks
- * for the rank of a pair.
+ * Writes the merges of a tokenizer section: their table, by rank, and the slots in which the
+ * encoder looks up the rank of a pair.
  */
 #include "convert/tokens/tok_tables.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tables of a tokenizer section that is being written.
+ * Adds tables to a tokenizer section that is being written, aligned to 8 bytes; tok_section.h has
+ * the contracts.
  */
 #include "convert/tokens/tok_section.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the vocabulary and the added tokens to tables that are used straight from
- * the mapped file; tok_merges.c has those of the merges.
- *
- * Work memory: 16 bytes per id of the model and 6 to 12 per token, beside the
- * section.
+ * Writes the tables that the tokenizer uses directly from the mapped file, from the vocabulary and
+ * the added tokens; tok_merges.c writes those of the merges.  Memory in addition to the section: 16
+ * bytes per id of the model and 6 to 12 per token.
  */
 #include "convert/tokens/tok_tables.h"
 
@@ -41,7 +39,7 @@ void tn_tok_fini(struct tn_tok_build *b)
 
 /* ---- the byte alphabet ---- */
 
-/* The byte for which a character stands, or -1: printable Latin-1 stands for itself, the other 68
+/* The byte that a character represents, or -1: printable Latin-1 represents itself, the other 68
  * bytes in ascending order are U+0100, U+0101, ... */
 static int alphabet_byte(uint32_t c)
 {
@@ -53,7 +51,7 @@ static int alphabet_byte(uint32_t c)
     return (int)(c < 0x21 ? c : c < 0x21 + 0x22 ? 0x7F + (c - 0x21) : 0xAD);
 }
 
-/* Decodes text from the byte alphabet to out, which has room for n bytes; false when a character is
+/* Decodes text from the byte alphabet to out, which has room for n bytes; false if a character is
  * not in it. */
 static bool alphabet_decode(const char *text, size_t n, char *out, size_t *n_out)
 {
@@ -152,7 +150,7 @@ uint32_t tn_tok_lookup(const struct tn_tok_build *b, const char *text, size_t n)
     return TERN_NO_ID;
 }
 
-/* True when the text means the same bytes as it is and in the byte alphabet. */
+/* True if the text has the same bytes verbatim and decoded from the byte alphabet. */
 static bool is_plain_in_alphabet(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -245,7 +243,7 @@ static size_t copy_text(const struct tn_tok_token *token, char *out)
     return token->n_bytes;
 }
 
-/* With marks a space is U+2581: an entry with a real space comes of no text. */
+/* With marks a space is U+2581: no text produces an entry with a real space. */
 static size_t write_marked(struct tn_tok_token *token, char *out)
 {
     size_t n = 0;
@@ -260,8 +258,8 @@ static size_t write_marked(struct tn_tok_token *token, char *out)
     return n;
 }
 
-/* Writes what a token is in a text and returns its bytes.  Entries with characters outside the byte
- * alphabet can never come out of merging; they stand for their UTF-8 bytes. */
+/* Writes the text of a token and returns its length.  Merging never produces entries with
+ * characters outside the byte alphabet; their text is their UTF-8 bytes. */
 static size_t write_token(const struct tn_tok_build *b, struct tn_tok_token *token, char *out)
 {
     size_t n;
@@ -336,7 +334,8 @@ static tern_status write_byte_ids(struct tn_tok_build *b)
     return TERN_OK;
 }
 
-/* True when every character makes a symbol: none vanishes, so that its neighbours never meet. */
+/* True if every character becomes a symbol: none is dropped, so that its neighbours never become
+ * adjacent. */
 static bool has_symbol_for_all(const struct tn_tok_build *b)
 {
     const uint32_t *ids = tn_tok_table_at(b, b->head.byte_ids);
@@ -346,8 +345,8 @@ static bool has_symbol_for_all(const struct tn_tok_build *b)
     return true;
 }
 
-/* True when no entry goes over from something else to a space: then merging never does, and a text
- * may be cut there. */
+/* True if no entry contains a space after another character: then merging never crosses that
+ * boundary, and a text may be split there. */
 static bool is_cut_before_spaces(const struct tn_tok_build *b)
 {
     bool has_space = false;
@@ -405,7 +404,7 @@ static void sort_added(const struct added_list *list, uint32_t n)
     }
 }
 
-/* Appends what is searched for. */
+/* Appends the text to match. */
 static tern_status write_added_text(struct tn_tok_build *b, const struct tn_tok_token *token,
                                     struct tn_normalize_room *room, struct tn_buf *texts,
                                     struct tern_file_ref *ref)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tables of a tokenizer section, whatever the vocabulary comes from.
+ * Builds the tables of a tokenizer section from a vocabulary of any source.
  *
  *   init, add_vocab..., end_vocab, add_added..., end_tokens, begin_merges, add_merge..., finish
  *
- * Texts are not copied: they must live until the end.  Every function may fail;
- * then only tn_tok_fini may follow.
+ * Texts are not copied: they must stay valid until the end.  Every function may fail; then only
+ * tn_tok_fini may be called.
  */
 #ifndef TN_TOK_TABLES_H
 #define TN_TOK_TABLES_H
@@ -22,7 +22,7 @@ struct tn_tok_token {
     uint32_t n_bytes;
     uint32_t flags; /* TERN_ADDED_*, TN_TOK_* */
 };
-#define TN_TOK_IN_VOCAB 0x20000000u /* comes out of merging */
+#define TN_TOK_IN_VOCAB 0x20000000u /* merging may produce it */
 #define TN_TOK_BYTE 0x40000000u     /* a byte token of a vocabulary of characters: <0x0A> */
 #define TN_TOK_ADDED 0x80000000u
 
@@ -40,36 +40,37 @@ struct tn_tok_build {
     char *scratch; /* both parts of a merge */
 };
 
-/* The byte that the text "<0x0A>" (in capitals) stands for, or -1. */
+/* The byte that the text "<0x0A>" (upper-case digits) represents, or -1. */
 int tn_tok_byte_of_text(const char *text, size_t n);
 
-/* `model_vocab`: the model's number of ids; *section: empty, receives the tables. TERN_MEMORY. */
+/* `model_vocab`: the model's number of ids; *section: empty, receives the tables.  TERN_MEMORY. */
 tern_status tn_tok_init(struct tn_tok_build *b, const char *source, uint32_t model_vocab,
                         struct tn_buf *section, struct tern_error *err);
 void tn_tok_fini(struct tn_tok_build *b);
 
-/* An entry of the vocabulary; flags 0 or TN_TOK_BYTE.  TERN_INPUT: id used twice or beyond the
- * model, text empty or too long. */
+/* Adds an entry of the vocabulary; flags 0 or TN_TOK_BYTE.  TERN_INPUT: an id that occurs twice or
+ * is too large, an empty or too long text. */
 tern_status tn_tok_add_vocab(struct tn_tok_build *b, const char *text, size_t n, int64_t id,
                              uint32_t flags);
-/* An id that stands for a text and comes of none. */
+/* Adds an id that has a text but that no text produces. */
 tern_status tn_tok_add_unreachable(struct tn_tok_build *b, const char *text, size_t n, int64_t id);
-/* TERN_INPUT when two ids have one text. */
+/* TERN_INPUT if two ids have the same text. */
 tern_status tn_tok_end_vocab(struct tn_tok_build *b);
 /* The id of a text in the vocabulary, or TERN_NO_ID. */
 uint32_t tn_tok_lookup(const struct tn_tok_build *b, const char *text, size_t n);
 
-/* An added token with TERN_ADDED_* flags; it may be in the vocabulary too. */
+/* Adds an added token with TERN_ADDED_* flags; it may also be in the vocabulary. */
 tern_status tn_tok_add_added(struct tn_tok_build *b, const char *text, size_t n, int64_t id,
                              uint32_t flags);
-/* Writes all tables but the merges.  TERN_INPUT: holes, an affix beyond the vocabulary, two added
- * tokens of one text; TERN_UNSUPPORTED: a vocabulary that lacks what the kind needs. */
+/* Writes all tables except the merges.  TERN_INPUT: holes, a prefix or suffix id outside the
+ * vocabulary, two added tokens with the same text; TERN_UNSUPPORTED: a vocabulary that lacks tokens
+ * that the kind needs. */
 tern_status tn_tok_end_tokens(struct tn_tok_build *b);
 
-/* `n`: as many merges as there may come. */
+/* `n`: the maximum number of merges. */
 tern_status tn_tok_begin_merges(struct tn_tok_build *b, size_t n);
-/* The next rank; `i` names the merge in messages.  TERN_INPUT when a part or the whole is not in
- * the vocabulary. */
+/* Adds the merge of the next rank; `i` names it in messages.  TERN_INPUT if a part or the whole is
+ * not in the vocabulary. */
 tern_status tn_tok_add_merge(struct tn_tok_build *b, size_t i, const char *left, size_t n_left,
                              const char *right, size_t n_right);
 /* The same with ids. */
