@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Look-up in the catalogue (catalogue.h): a model by the name or the repository that a user typed.
+ */
 #include "hub/catalogue.h"
 
 #include <ctype.h>

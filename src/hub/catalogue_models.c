@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rows of catalogue.h, generative models by rank.  To add one: copy a row; sizes of the .tern
- * file follow from the published dimensions (2 bits for each weight, scales of groups, 8.25 bits
- * for each number of a q8 table), bytes of a token from these and what `tern bench` counts for the
- * head: three quarters of a q8 one.  Revisions and hashes come from the hub's page of the file.
+ * The rows of catalogue.h, generative models by rank.  To add one, copy a row.  The sizes of the
+ * .tern file follow from the published dimensions (2 bits per weight, scales of groups, 8.25 bits
+ * per number of a q8 table); the bytes of a token from these and the share of the head that `tern
+ * bench` reports: three quarters of a q8 one.  Revisions and hashes come from the hub's page of the
+ * file.
  */
 #include "hub/catalogue.h"
 

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Starts curl, writes its configuration to its standard input, and turns its exit codes into errors
+ * (curl.h).
+ */
 #include "hub/curl.h"
 
 #include <string.h>
@@ -11,7 +15,7 @@
 #include "plat/process.h"
 #include "tern/version.h"
 
-/* ---- where it is ---- */
+/* ---- finding curl ---- */
 
 char *tn_curl_find(void)
 {
@@ -39,7 +43,7 @@ static bool can_be_quoted(const char *value)
     return true;
 }
 
-/* The caller follows redirects, and decides which of them get the token. */
+/* The caller follows redirects, and decides to which of them the token is sent. */
 tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
                            struct tern_error *err)
 {
@@ -75,13 +79,13 @@ static bool is_interrupted(void)
     return tn_interrupt_count() > 0 || tn_terminate_requested();
 }
 
-/* curl's exit codes: failures that a second attempt may not meet. */
+/* Whether an exit code of curl is a failure that may not happen again. */
 static bool is_transient(int exit_code)
 {
-    static const int codes[] = {16,  /* error of HTTP/2 */
-                                18,  /* a part of the file */
+    static const int codes[] = {16,  /* HTTP/2 framing error */
+                                18,  /* incomplete file */
                                 28,  /* timeout */
-                                52,  /* no answer */
+                                52,  /* empty response */
                                 55,  /* sending failed */
                                 56,  /* receiving failed */
                                 92}; /* error of a stream */
@@ -112,7 +116,7 @@ static tern_status finish(struct tn_transfer *transfer, struct tern_error *err)
     transfer->is_transient = is_transient(code);
     if (code == 0)
         return tn_ok(err);
-    if (is_interrupted()) /* Ctrl-C reached curl first */
+    if (is_interrupted()) /* curl got the Ctrl-C first */
         return interrupted(err);
     if (text[0])
         return tn_fail(err, TERN_NETWORK, "curl: %s (code %d)", without_code(text), code);

@@ -19,8 +19,8 @@
 #include "hub/url.h"
 #include "tern/status.h"
 
-/* The path of the system's curl, in new memory (tn_free): of the system's folders, never of the
- * current or the program's.  NULL: there is none. */
+/* The path of the system's curl, in new memory (tn_free); searches only the system's folders, never
+ * the current one or the program's.  NULL: not found. */
 char *tn_curl_find(void);
 
 struct tn_request {
@@ -30,7 +30,7 @@ struct tn_request {
     uint64_t first_byte; /* above 0: a range request from there to the end */
 };
 
-/* The configuration of a request, as curl reads it, for tests.  TERN_USAGE: the token holds a
+/* The configuration of a request, in curl's syntax, for tests.  TERN_USAGE: the token contains a
  * quote, a backslash or a control byte. */
 struct tn_buf;
 tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
@@ -39,20 +39,20 @@ tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
 struct tn_transfer {
     struct tn_response_head head;
     struct tn_process *process;
-    char *buffer; /* the head, and what came of the body with it */
+    char *buffer; /* the head, and the part of the body that came with it */
     size_t n_buffered, n_taken;
-    bool is_transient; /* the failure may be gone in a moment */
+    bool is_transient; /* the failure may not happen again */
 };
 
-/* Sends the request and reads the head of the response.  TERN_NETWORK with curl's words;
+/* Sends the request and reads the head of the response.  TERN_NETWORK with curl's message;
  * TERN_INTERRUPTED; TERN_MEMORY.  After a failure only is_transient is valid. */
 tern_status tn_transfer_open(struct tn_transfer *out, const struct tn_request *request,
                              struct tern_error *err);
-/* Up to n bytes of the body; 0: its end, a failure, or an interruption. */
+/* Reads up to n bytes of the body; 0: its end, a failure, or an interruption. */
 size_t tn_transfer_read(struct tn_transfer *transfer, void *dst, size_t n);
-/* After the last byte: TERN_OK only if the body is complete; errors as tn_transfer_open. */
+/* Call after the last byte: TERN_OK only if the body is complete; errors as tn_transfer_open. */
 tern_status tn_transfer_close(struct tn_transfer *transfer, struct tern_error *err);
-/* Ends a transfer whose body is not wanted. */
+/* Cancels a transfer. */
 void tn_transfer_abort(struct tn_transfer *transfer);
 
 #endif

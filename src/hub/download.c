@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Downloads one file (download.h): hashes an existing part file, appends the received bytes, and
+ * checks size and hash before it is renamed.
+ */
 #include "hub/download.h"
 
 #include <string.h>
@@ -13,7 +17,7 @@
 
 struct download {
     const struct tn_listed_file *wanted;
-    const char *part; /* path */
+    const char *part; /* path of the part file */
     struct tn_file *file;
     struct tn_sha256 sha;
     uint64_t n_done;
@@ -27,7 +31,7 @@ static void report(struct tn_pull_progress *progress, uint64_t n_more, bool was_
     progress->report(progress->arg, progress->n_done, progress->n_before, progress->n_total);
 }
 
-/* ---- the part that is there ---- */
+/* ---- an existing part file ---- */
 
 static tern_status hash_bytes(struct download *d, struct tn_file *file, uint64_t n_bytes,
                               struct tern_error *err)
@@ -52,7 +56,7 @@ static tern_status hash_bytes(struct download *d, struct tn_file *file, uint64_t
     return status;
 }
 
-/* A part that is longer than the file cannot be its beginning. */
+/* Continues the part file; one that is longer than the file cannot be a prefix of it. */
 static tern_status take_up_part(struct download *d, struct tern_error *err)
 {
     struct tn_file *file;

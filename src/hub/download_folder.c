@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * The folder of a model's download (download_folder.h): reads and writes its state, locks it, and
+ * removes folders that are finished or stale.
+ */
 #include "hub/download_folder.h"
 
 #include <string.h>
@@ -16,7 +20,7 @@
 
 /* ---- state ---- */
 
-/* False: there is no such text, or it is too long. */
+/* Copies a member of the JSON object; false: it is absent or too long. */
 static bool read_text(char *dst, size_t n_dst, const json_t *root, const char *name)
 {
     const char *text = json_string_value(json_object_get(root, name));
@@ -59,7 +63,7 @@ tern_status tn_download_state_read(struct tn_download_state *out, bool *was_begu
     return status == TERN_MEMORY ? status : tn_ok(err);
 }
 
-/* Repositories, files and revisions hold nothing that JSON would escape (repository_names.h). */
+/* The names of repositories, files and revisions need no JSON escapes (repository_names.h). */
 tern_status tn_download_state_write(const struct tn_download_state *state, const char *folder,
                                     struct tern_error *err)
 {
@@ -72,7 +76,7 @@ tern_status tn_download_state_write(const struct tn_download_state *state, const
     const tern_status status =
         path && !text.failed
             ? tn_file_write_private(path, text.data, text.n_bytes, err)
-            : tn_fail(err, TERN_MEMORY, "no memory to note what is downloaded");
+            : tn_fail(err, TERN_MEMORY, "no memory to record the download");
     tn_free(path);
     tn_buf_fini(&text);
     return status;
@@ -95,9 +99,9 @@ tern_status tn_download_lock(struct tn_file **out, const char *downloads, const 
     return status;
 }
 
-/* ---- files ---- */
+/* ---- removal ---- */
 
-/* The next file of a folder; false: there is none. */
+/* Finds the next file of a folder; false: there is none. */
 struct find {
     const char *folder;
     char *path;
@@ -108,13 +112,13 @@ static bool find_file(void *arg, const char *name)
     struct find *find = arg;
     find->path = tn_path_join(find->folder, name);
     if (find->path && tn_path_kind(find->path) != TN_PATH_DIR)
-        return false; /* found */
+        return false; /* stops the walk: found */
     tn_free(find->path);
     find->path = NULL;
     return true;
 }
 
-/* One file for each walk: what a walk sees of a folder that changes is not defined. */
+/* Walks once per file, because a walk over a changing folder is undefined. */
 void tn_download_folder_clear(const char *folder)
 {
     for (;;) {
@@ -161,7 +165,7 @@ void tn_download_folder_remove_rest(const char *downloads, const char *name)
         (void)tn_dir_remove(folder);
     }
     tn_free(folder);
-    tn_file_abort_part(lock); /* removes its file */
+    tn_file_abort_part(lock); /* also removes the lock file */
 }
 
 /* ---- age ---- */
@@ -199,7 +203,7 @@ static bool is_stale(const char *folder, uint64_t now_ns)
 struct stale {
     const char *downloads, *name;
     uint64_t now_ns;
-    char *found; /* a folder's name */
+    char *found; /* name of a folder */
 };
 
 static bool find_stale(void *arg, const char *name)

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Fetches an address (fetch.h): one attempt follows redirects, and failures that may pass are
+ * retried.
+ */
 #include "hub/fetch.h"
 
 #include <stdatomic.h>
@@ -14,7 +18,7 @@
 
 #define DEFAULT_ENDPOINT "https://huggingface.co"
 #define PIECE_BYTES 65536u
-#define MAX_WAIT_S 300u /* a server that asks for more is not waited for */
+#define MAX_WAIT_S 300u /* if a server asks for more, the fetch fails */
 
 /* ---- the hub ---- */
 
@@ -62,7 +66,7 @@ struct attempt {
     const struct tn_hub *hub;
     const char *repository;
     const struct tn_sink *sink;
-    uint32_t retry_after_s; /* what the server asks for */
+    uint32_t retry_after_s; /* requested by the server */
     bool is_transient;
 };
 
@@ -164,7 +168,7 @@ static tern_status request_once(struct attempt *a, struct tn_transfer *transfer,
 
 static tern_status attempt(struct attempt *a, const char *address, struct tern_error *err)
 {
-    struct tn_url urls[2]; /* the next one is made from the last one */
+    struct tn_url urls[2]; /* each is made from the other */
     struct tn_transfer transfer;
     a->retry_after_s = 0;
     a->is_transient = false;
@@ -221,7 +225,7 @@ tern_status tn_fetch(const struct tn_hub *hub, const char *url, const char *repo
         const uint64_t reached = sink->offset(sink->arg);
         if (reached > furthest) {
             furthest = reached;
-            i = 0; /* the next one follows after a second */
+            i = 0; /* the next retry follows after one second */
         }
     }
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fetching one address of the hub to the end: redirects, the token, what a status means for users,
- * and second attempts after failures that pass.
+ * Fetches one address of the hub to the end: redirects, the token, messages for status codes, and
+ * retries after failures that may pass.
  */
 #ifndef TN_FETCH_H
 #define TN_FETCH_H
@@ -15,44 +15,44 @@
 #include "tern/status.h"
 
 #define TN_FETCH_MAX_REDIRECTS 5
-#define TN_FETCH_ATTEMPTS 4 /* in a row that bring no byte; 1, 2 and 4 seconds apart */
+#define TN_FETCH_ATTEMPTS 4 /* consecutive attempts without a byte; 1, 2 and 4 seconds apart */
 
-/* Where models come from. */
+/* The server from which models are downloaded. */
 struct tn_hub {
     struct tn_url endpoint; /* $HF_ENDPOINT, or https://huggingface.co; no slash at its end */
     const char *token;      /* $HF_TOKEN; NULL: none, or the endpoint is http */
     char *curl;
-    /* Called before a second attempt, for people: why, and how long it waits.  May be NULL. */
+    /* Called before a retry, for the user: the reason and the waiting time.  May be NULL. */
     void (*on_retry)(const struct tern_error *why, uint32_t seconds);
 };
 
-/* $HF_ENDPOINT or the default, unchecked, for people. */
+/* $HF_ENDPOINT or the default, unchecked, for messages. */
 const char *tn_hub_address(void);
 
-/* Reads the environment and finds curl.  TERN_USAGE: HF_ENDPOINT is no address; TERN_NETWORK: there
- * is no curl; out->endpoint is valid then. */
+/* Reads the environment and finds curl.  TERN_USAGE: HF_ENDPOINT is not an address; TERN_NETWORK:
+ * curl was not found; then only out->endpoint is valid. */
 tern_status tn_hub_open(struct tn_hub *out, struct tern_error *err);
 void tn_hub_close(struct tn_hub *hub);
 
-/* What takes the bytes. */
+/* The destination of the bytes. */
 struct tn_sink {
-    /* The byte to begin with; asked before each attempt. */
+    /* The first byte to request; called before each attempt. */
     uint64_t (*offset)(void *arg);
-    /* A response begins: head->range_first is the offset that was requested, or the body begins
-     * with byte 0 and earlier bytes are dropped. */
+    /* A response begins: head->range_first is the requested offset, or the body begins with byte 0
+     * and earlier bytes are to be dropped. */
     tern_status (*begin)(void *arg, const struct tn_response_head *head, struct tern_error *err);
     tern_status (*take)(void *arg, const void *bytes, size_t n, struct tern_error *err);
     void *arg;
 };
 
-/* Fetches `url`, an address below the hub's endpoint.  `repository` is for messages: what to do
- * when a licence must be accepted.  The token goes to the endpoint's host alone, whatever the
- * redirects say.  TERN_NETWORK, TERN_INTERRUPTED, TERN_MEMORY, and what the sink returns. */
+/* Fetches `url`, an address below the hub's endpoint.  `repository` is for messages such as how to
+ * accept a licence.  The token is sent only to the endpoint's host, even after redirects.
+ * TERN_NETWORK, TERN_INTERRUPTED, TERN_MEMORY, and errors of the sink. */
 tern_status tn_fetch(const struct tn_hub *hub, const char *url, const char *repository,
                      const struct tn_sink *sink, struct tern_error *err);
 
 /* The same into memory, at most max_bytes.  *text is new memory (tn_free), NUL-terminated;
- * *has_next_page: the response says that more follows. */
+ * *has_next_page: the response says that more pages follow. */
 tern_status tn_fetch_text(char **text, size_t *n_bytes, bool *has_next_page,
                           const struct tn_hub *hub, const char *url, const char *repository,
                           size_t max_bytes, struct tern_error *err);

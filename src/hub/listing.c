@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads the hub's list of files (listing.h), checks every name, and selects the files of one model.
+ */
 #include "hub/listing.h"
 
 #include <ctype.h>
@@ -12,7 +15,7 @@
 
 #define MAX_ANSWER_BYTES ((size_t)8 << 20)
 #define MAX_FILE_BYTES ((json_int_t)1 << 50)
-#define N_SHOWN 12 /* of the models to choose from */
+#define N_SHOWN 12 /* models to choose from in an error message */
 
 static bool is_hex(const char *text, size_t n)
 {
@@ -21,8 +24,8 @@ static bool is_hex(const char *text, size_t n)
 
 /* ---- entries ---- */
 
-/* Every name of the answer is checked, also of what is not taken: a list with one that is meant to
- * do harm is not used at all. */
+/* Checks every name of the list, even of files that are not fetched: a list with a malicious name
+ * is not used at all. */
 static tern_status read_entry(struct tn_listed_file *out, bool *is_file, const json_t *entry,
                               const char *repository, struct tern_error *err)
 {
@@ -76,7 +79,7 @@ static tern_status read_entries(struct tn_listing *out, const json_t *list, cons
     return status;
 }
 
-/* ---- what makes a model ---- */
+/* ---- selecting the model ---- */
 
 static uint32_t count_kind(const struct tn_listing *listing, enum tn_hub_file kind)
 {
@@ -86,7 +89,7 @@ static uint32_t count_kind(const struct tn_listing *listing, enum tn_hub_file ki
     return n;
 }
 
-/* Whether it is the file by which a model in .gguf files is named. */
+/* Whether it is the file that names a model in .gguf files. */
 static bool is_first_part(const struct tn_listed_file *file)
 {
     uint32_t n_parts;
@@ -112,7 +115,7 @@ static tern_status several(const struct tn_listing *listing, const char *reposit
     return TERN_INPUT;
 }
 
-/* The name of the model's first .gguf file; "": the folder.  NULL: *status says why. */
+/* The name of the model's first .gguf file; "": the folder.  NULL: *status has the reason. */
 static const char *choose(const struct tn_listing *listing, const char *repository,
                           const char *file, tern_status *status, struct tern_error *err)
 {
@@ -144,7 +147,7 @@ static int by_name(const struct tn_listed_file *a, const struct tn_listed_file *
     return strcmp(a->name, b->name);
 }
 
-/* Small files first, so that what is wrong shows early; parts in their order. */
+/* Small files first, so that errors are found early; parts in order. */
 static void sort(struct tn_listing *listing)
 {
     for (uint32_t i = 1; i < listing->n; i++)
@@ -160,7 +163,7 @@ static void sort(struct tn_listing *listing)
         }
 }
 
-/* Each name once, and all parts of a split file. */
+/* Each name must occur once, and all parts of a split file. */
 static tern_status check_names(const struct tn_listing *listing, const char *repository,
                                struct tern_error *err)
 {
@@ -203,7 +206,7 @@ static tern_status choose_files(struct tn_listing *listing, const char *reposito
 
 /* ---- the hub's answers ---- */
 
-/* Only the list is read: a hostile one may nest, repeat names, or hold numbers beyond 64 bits. */
+/* Reads only the list: a hostile one may nest, repeat names, or contain numbers beyond 64 bits. */
 tern_status tn_listing_parse(struct tn_listing *out, const char *json, size_t n_json,
                              const char *repository, const char *file, struct tern_error *err)
 {
@@ -242,7 +245,7 @@ static tern_status get(char **text, size_t *n, const struct tn_hub *hub, const c
     return status;
 }
 
-/* The commit that the newest revision is now. */
+/* Resolves the newest revision to a commit. */
 static tern_status pin(char revision[TN_REVISION_BYTES], const struct tn_hub *hub,
                        const char *repository, struct tern_error *err)
 {
@@ -305,7 +308,7 @@ uint64_t tn_listing_bytes(const struct tn_listing *listing)
     return n_bytes;
 }
 
-/* Letters, digits and "-._~" stay; all other bytes of the name are escaped. */
+/* Letters, digits and "-._~" are kept; all other bytes of the name are escaped. */
 bool tn_listing_url(char *out, size_t n_out, const struct tn_hub *hub, const char *repository,
                     const struct tn_listing *listing, const char *file)
 {

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Downloads a model (pull_model.h): list, check against the catalogue, check the free space, then
+ * one file after the other.
+ */
 #include "hub/pull_model.h"
 
 #include <string.h>
@@ -8,7 +12,7 @@
 #include "hub/download_folder.h"
 #include "plat/plat.h"
 
-/* ---- what the catalogue promises ---- */
+/* ---- checks against the catalogue ---- */
 
 static tern_status differs(const struct tn_catalogue_model *known, const char *what,
                            struct tern_error *err)
@@ -19,7 +23,7 @@ static tern_status differs(const struct tn_catalogue_model *known, const char *w
                    known->repository, what, known->name);
 }
 
-/* The one file of a known model has its known size and hash. */
+/* The file of a known model must have the known size and hash. */
 static tern_status check_known(const struct tn_listing *listing,
                                const struct tn_catalogue_model *known, struct tern_error *err)
 {
@@ -33,7 +37,7 @@ static tern_status check_known(const struct tn_listing *listing,
     return TERN_OK;
 }
 
-/* ---- room ---- */
+/* ---- free space ---- */
 
 static uint64_t present_bytes(const struct tn_pulled *p)
 {
@@ -43,7 +47,7 @@ static uint64_t present_bytes(const struct tn_pulled *p)
     return n_bytes;
 }
 
-/* Both the download and the converted file are there for a while. */
+/* For a while both the download and the converted file exist. */
 static tern_status check_room(const struct tn_pulled *p, const struct tn_pull_params *params,
                               struct tern_error *err)
 {
@@ -69,7 +73,7 @@ static tern_status list(struct tn_pulled *p, const struct tn_hub *hub,
     tern_status status = tn_download_state_read(&state, &was_begun, p->folder, err);
     if (status != TERN_OK)
         return status;
-    /* The same revision is continued; of another model nothing can be used. */
+    /* Continues the same revision; files of another model are useless. */
     const bool same = was_begun && strcmp(state.repository, params->repository) == 0 &&
                       strcmp(state.file, params->file) == 0 &&
                       (!known || !known->revision[0] ||

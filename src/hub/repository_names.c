@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Checks names of repositories and files (repository_names.h) and classifies the files of a
+ * repository by their names.
+ */
 #include "hub/repository_names.h"
 
 #include <ctype.h>
@@ -93,7 +97,7 @@ bool tn_file_name_is_harmless(const char *name)
            name[n - 1] != '.' && name[n - 1] != ' ' && name[0] != ' ' && !is_device(name);
 }
 
-/* Five digits; 0: there is another character among them. */
+/* Five digits as a number; 0: another character occurs. */
 static uint32_t five_digits(const char *text)
 {
     uint32_t number = 0;
@@ -105,7 +109,7 @@ static uint32_t five_digits(const char *text)
     return number;
 }
 
-/* The part's number of "model-00002-of-00003.safetensors" and such; 0: it is none. */
+/* The part's number of "model-00002-of-00003.safetensors" and similar names; 0: not a part. */
 static uint32_t part_number(const char *name, const char *ending, uint32_t *n_parts)
 {
     const size_t n = strlen(name), n_tail = sizeof "-00002-of-00003" - 1 + strlen(ending);

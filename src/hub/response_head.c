@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Parses the head of an HTTP response (response_head.h): status line and the few headers that
+ * downloads need.
+ */
 #include "hub/response_head.h"
 
 #include <ctype.h>
@@ -8,10 +12,10 @@
 
 struct line {
     const char *text;
-    size_t n; /* without its end */
+    size_t n; /* length without the line end */
 };
 
-/* Takes a line; false: there is no whole line. */
+/* Takes a line; false: no complete line. */
 static bool take_line(struct line *out, const char **next, const char *end)
 {
     const char *newline = memchr(*next, '\n', (size_t)(end - *next));
@@ -24,7 +28,7 @@ static bool take_line(struct line *out, const char **next, const char *end)
     return true;
 }
 
-/* The value when the line is the header `name` (lower case), else NULL. */
+/* The value if the line is the header `name` (lower case), else NULL. */
 static const char *value_of(const struct line *line, const char *name, size_t *n)
 {
     const size_t n_name = strlen(name);
@@ -84,7 +88,7 @@ static void read_header(struct tn_response_head *out, const struct line *line)
     }
 }
 
-/* "HTTP/1.1 200 OK", "HTTP/2 200"; 0: neither. */
+/* The status of "HTTP/1.1 200 OK", "HTTP/2 200"; 0: another protocol. */
 static int status_of(const struct line *line)
 {
     const char *blank = memchr(line->text, ' ', line->n);
@@ -95,7 +99,7 @@ static int status_of(const struct line *line)
     return status >= 100 && status <= 599 ? (int)status : 0;
 }
 
-/* One head, interim or not.  True: it is complete, and *next follows it. */
+/* Reads one head, interim or not.  True: it is complete, and *next is after it. */
 static bool read_head(struct tn_response_head *out, const char **next, const char *end)
 {
     struct line line;

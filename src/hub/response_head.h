@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What precedes the body of an HTTP response, as curl's option "include" prints it.
+ * The head of an HTTP response, in the format of curl's option "include": status, redirect, length,
+ * range, retry delay.
  */
 #ifndef TN_RESPONSE_HEAD_H
 #define TN_RESPONSE_HEAD_H
@@ -19,13 +20,13 @@ struct tn_response_head {
     char location[TN_URL_MAX_BYTES + 1];  /* of a redirect; "" */
     uint64_t content_bytes;               /* of the body; TN_LENGTH_UNKNOWN */
     uint64_t range_first;                 /* of Content-Range; TN_LENGTH_UNKNOWN: there is none */
-    uint32_t retry_after_s;               /* 0: not said */
+    uint32_t retry_after_s;               /* 0: absent */
     bool has_next_page;                   /* a Link header with rel="next" */
 };
 
-/* Reads the head at the start of n bytes; interim responses (1xx) are skipped.  Returns its bytes,
- * the blank line included; 0: it is not complete.  TERN_NETWORK in *status: this is no HTTP
- * response, or its head is too long. */
+/* Parses the head at the start of n bytes; skips interim responses (1xx).  Returns its length,
+ * including the blank line; 0: incomplete.  TERN_NETWORK in *status: not an HTTP response, or its
+ * head is too long. */
 size_t tn_response_head_parse(struct tn_response_head *out, const char *bytes, size_t n,
                               tern_status *status, struct tern_error *err);
 

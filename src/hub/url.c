@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Checks addresses and resolves redirects (url.h), more strictly than RFC 3986: downloads need few
+ * kinds of addresses.
+ */
 #include "hub/url.h"
 
 #include <ctype.h>
@@ -7,7 +11,7 @@
 
 #include "base/error.h"
 
-/* RFC 3986: what an address is written with.  '#' begins a fragment, which servers never see. */
+/* Characters of an address in RFC 3986.  '#' begins a fragment, which servers never see. */
 static bool is_url_character(char c)
 {
     return isalnum((unsigned char)c) || (c && strchr("-._~:/?[]@!$&'()*+,;=%", c));
@@ -22,7 +26,7 @@ static bool begins_with(const char *text, const char *prefix)
     return *prefix == '\0';
 }
 
-/* "127." and digits and dots, "localhost", "[::1]". */
+/* "127." followed by digits and dots, "localhost", "[::1]". */
 static bool is_loopback(const char *host, size_t n)
 {
     if ((n == 9 && begins_with(host, "localhost")) || (n == 5 && memcmp(host, "[::1]", 5) == 0))
@@ -35,7 +39,7 @@ static bool is_loopback(const char *host, size_t n)
     return true;
 }
 
-/* Bytes of the host at the start of "host:port". */
+/* Length of the host at the start of "host:port". */
 static size_t host_length(const char *authority, size_t n)
 {
     const char *start = authority[0] == '[' ? memchr(authority, ']', n) : authority;
@@ -88,7 +92,7 @@ bool tn_url_is_same_origin(const struct tn_url *a, const struct tn_url *b)
     return true;
 }
 
-/* Bytes of `base` that a relative location keeps. */
+/* Length of the part of `base` that a relative location keeps. */
 static size_t kept_bytes(const struct tn_url *base, const char *location)
 {
     if (location[0] == '/' && location[1] == '/')
