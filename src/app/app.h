@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands, and what several of them share: finding and opening a model, the banner.
+ * The commands, and the code that several of them share: finding and opening a model, the request
+ * to stop.
  */
 #ifndef TN_APP_H
 #define TN_APP_H
@@ -9,7 +10,7 @@
 #include "tern/sysinfo.h"
 #include "tern/tern.h"
 
-/* Each does one command and returns the exit code; what went wrong has been said. */
+/* Each runs one command and returns its exit code; errors have been reported. */
 int tn_cmd_run(const struct tn_options *o);
 int tn_cmd_chat(const struct tn_options *o);
 int tn_cmd_convert(const struct tn_options *o);
@@ -30,7 +31,7 @@ int tn_cmd_logits(const struct tn_options *o);
 int tn_cmd_version(const struct tn_options *o);
 int tn_cmd_help(const struct tn_options *o);
 
-/* ---- an opened model, and an engine for commands that compute ---- */
+/* ---- an opened model, with an engine for commands that compute ---- */
 
 struct tn_opened {
     struct tern_engine *engine; /* NULL without TN_OPEN_ENGINE */
@@ -41,26 +42,26 @@ struct tn_opened {
 
 #define TN_OPEN_ENGINE 1u
 #define TN_OPEN_TOKENIZER 2u /* a model without one is an error */
-#define TN_OPEN_ASK 8u       /* where no model is named and none found, ask on the terminal */
+#define TN_OPEN_ASK 8u       /* if no model is named and none is found, ask on the terminal */
 #define TN_OPEN_CONVERT 16u  /* a GGUF file or a folder is converted once (converting.h) */
-#define TN_OPEN_MACHINE 4u   /* read the machine before the file is mapped: a plan needs that */
+#define TN_OPEN_MACHINE 4u   /* read the machine before the file is mapped, for a plan */
 
-/* `positional`: the model as an argument without a flag, or NULL.  Also arranges that a file which
- * is truncated while mapped ends the program with exit code 74 and its name. */
+/* `positional`: the model as an argument without a flag, or NULL.  Also installs a handler that
+ * reports a file that is truncated while mapped, and ends the program with exit code 74. */
 tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const char *positional,
                     uint32_t flags, struct tern_error *err);
-/* Does an argument that may be a model or a file of text name a model? It does when the file begins
- * as those that hold or can become one do, when its name ends in .tern, and when there is no such
- * file but a model of this name. */
+/* Whether an argument that may be a model or a text file names a model: the file begins like a
+ * model or like a file that can become one, the name ends in .tern, or no such file exists but a
+ * model of this name. */
 bool tn_argument_is_model(const char *argument);
 void tn_close(struct tn_opened *opened);
 
-/* True when Ctrl-C was pressed or the system asks the program to end. */
+/* True if Ctrl-C was pressed or the system requests the program to end. */
 bool tn_stop_requested(void);
-/* The same for should_stop callbacks, which are asked every few milliseconds: also shows progress
+/* The same for should_stop callbacks, which are called every few milliseconds: also shows progress
  * that is due (progress.h). */
 bool tn_should_stop(void *arg);
-/* Without the argument: for on_progress callbacks, which return false to stop. */
+/* The same for on_progress callbacks, which return false to stop; ignores its arguments. */
 bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parser of the command line, driven by the table of options.c.
+ * The parser of the command line, driven by the table of options.c.  Errors suggest the nearest
+ * valid name.
  */
 #include "args.h"
 
@@ -19,7 +20,7 @@ struct parser {
     struct tn_options *o;
     char **argv;
     int argc;
-    int i; /* the next argument */
+    int i; /* index of the next argument */
     bool only_positional;
     struct tern_error *err;
 };
@@ -48,8 +49,8 @@ static bool parse_count(const char *text, uint64_t *out)
     return true;
 }
 
-/* Plain decimal numbers only: strtod alone would also take " 1", "0x1", "inf" and "nan".  The
- * program never calls setlocale, so the point is a point. */
+/* Plain decimal numbers only: strtod would also accept " 1", "0x1", "inf" and "nan".  The program
+ * never calls setlocale, so the decimal point is always '.'. */
 static bool parse_real(const char *text, double *out)
 {
     char *end;
@@ -82,7 +83,7 @@ static double unit_factor(const char *text)
     return *text ? 0.0 : factor;
 }
 
-/* Smaller numbers without a unit are a forgotten unit, not bytes. */
+/* A smaller number without a unit has probably lost its unit. */
 #define MIN_BARE_SIZE ((double)(1u << 20))
 
 /* "900M", "1.5g", "7.4 GiB", "1073741824": bytes. */
@@ -202,7 +203,7 @@ static bool is_name_of(const struct tn_option_row *row, const char *name, size_t
            memcmp(row->name, name + 2, n - 2) == 0;
 }
 
-/* The row of a name for this command; for any command when there is no such. NULL: unknown. */
+/* The row of a name for this command; if there is none, for any command.  NULL: unknown. */
 static const struct tn_option_row *find_row(enum tn_command command, const char *name, size_t n)
 {
     const struct tn_option_row *other = NULL;
@@ -315,7 +316,7 @@ static tern_status parse_positional(struct parser *p, char *argument)
 {
     struct tn_options *o = p->o;
     if (o->n_positional < tn_command_rows[o->command].max_positional) {
-        /* Of argv, what lies before the next argument is done with. */
+        /* Entries of argv before the next argument are no longer needed. */
         o->positional[o->n_positional++] = argument;
         return TERN_OK;
     }
@@ -338,7 +339,7 @@ static tern_status take_prompt(struct parser *p)
     return TERN_OK;
 }
 
-/* tern run MODEL on a terminal is a conversation, unless a flag belongs to a single answer. */
+/* tern run MODEL on a terminal is a conversation, unless a flag applies only to a single answer. */
 static void choose_conversation(struct tn_options *o)
 {
     const bool is_one_answer = o->prompt || o->file || o->schema || o->prefix_cache ||
@@ -395,7 +396,8 @@ static bool has_argument(const struct parser *p, const char *name)
     return false;
 }
 
-/* Without a command word: what the flags ask for, a conversation on a terminal, else one answer. */
+/* Without a command word: the command that the flags imply, a conversation on a terminal, else one
+ * answer. */
 static enum tn_command implied_command(const struct parser *p)
 {
     if (has_argument(p, "--convert"))
@@ -410,7 +412,7 @@ static enum tn_command implied_command(const struct parser *p)
     return on_terminal && !has_prompt ? TN_CMD_CHAT : TN_CMD_RUN;
 }
 
-/* Does the name end as those of models do? */
+/* Whether the name ends like those of models. */
 static bool has_model_suffix(const char *name)
 {
     static const char *const suffixes[] = {".tern", ".gguf"};
@@ -438,7 +440,7 @@ static tern_status unknown_command(struct parser *p, const char *word, enum tn_p
     return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; see tern help", word);
 }
 
-/* A first argument that is a model's file means tern run FILE. */
+/* A model's file as the first argument means tern run FILE. */
 static tern_status find_command(struct parser *p)
 {
     struct tn_options *o = p->o;

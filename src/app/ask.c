@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Questions on standard error, answered on standard input (ask.h).  Ctrl-C and the end of the input
+ * end a question.
+ */
 #include "ask.h"
 
 #include <string.h>
@@ -45,7 +49,7 @@ tern_status tn_ask_line(struct tn_buf *answer, const char *question, struct tern
     else if (interrupted)
         status = tn_fail(err, TERN_INTERRUPTED, "interrupted at a question");
     if (status != TERN_OK)
-        tn_message_text("\n", 1); /* after the question */
+        tn_message_text("\n", 1); /* ends the line of the question */
     if (answer->failed)
         tn_buf_fini(answer);
     trim(answer);

@@ -11,14 +11,14 @@
 #include "base/buf.h"
 #include "tern/status.h"
 
-/* Can anybody be asked? */
+/* Whether there is a user to ask: standard input and standard error are terminals. */
 bool tn_can_ask(void);
 
-/* One line without blanks around it, in *answer, which is emptied first; a line that is too long is
- * empty. TERN_INPUT: the input ended; TERN_INTERRUPTED: Ctrl-C. */
+/* Reads one line without blanks around it into *answer, which is emptied first; a line that is too
+ * long is read as empty.  TERN_INPUT: end of input; TERN_INTERRUPTED: Ctrl-C. */
 tern_status tn_ask_line(struct tn_buf *answer, const char *question, struct tern_error *err);
 
-/* Asks until the answer is yes or no; an empty line is yes. */
+/* Asks until the answer is yes or no; an empty line means yes. */
 tern_status tn_ask_yes(bool *is_yes, const char *question, struct tern_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The banner: what runs, and on what.
+ * The banner: the model and the machine in two lines, with the plan's threads, context and limit of
+ * new tokens.
  */
 #include <stdio.h>
 

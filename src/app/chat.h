@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A running `tern chat`: what its parts share.
+ * The state of a running `tern chat`, and the interface between its files:
  *
- *   cmd_chat.c        begins, reads messages, ends
- *   chat_answer.c     answers and what is shown of them
+ *   cmd_chat.c        start, reading messages, end
+ *   chat_answer.c     answers and their display
  *   chat_commands.c   the table of commands, completion, help
- *   chat_talk.c       commands that change what was said
+ *   chat_talk.c       commands that change the messages
  *   chat_report.c     commands that show something
- *   chat_settings.c   what /set changes and a saved conversation keeps
+ *   chat_settings.c   settings: /set, and those in saved conversations
  *   chat_files.c      commands with files: conversations, texts, models
  *   chat_jsonl.c      the same for programs
  */
@@ -23,13 +23,13 @@
 
 enum tn_think { TN_THINK_ON, TN_THINK_OFF, TN_THINK_HIDE };
 
-/* Of a file, to see that somebody else has written it; zero: there is none. */
+/* Identifies a version of a file, to detect changes by other programs; zero: unknown. */
 struct tn_file_stamp {
     uint64_t n_bytes, modified_ns;
 };
 
 struct tn_chat_state {
-    struct tn_options o; /* those of the command line, and what /set made of them */
+    struct tn_options o; /* those of the command line, as changed by /set */
     struct tn_opened opened;
     struct tn_template template;
     struct tn_generator g;
@@ -38,22 +38,23 @@ struct tn_chat_state {
     struct tn_buf attached; /* text of files for the next question */
     enum tn_think think;
     bool hides_stats; /* the line after an answer */
-    bool on_terminal; /* there is somebody who types */
-    bool is_editing;  /* the next message takes the place of the last question */
+    bool on_terminal; /* a user types on a terminal */
+    bool is_editing;  /* the next message replaces the last question */
     bool is_given_back; /* the editor shows a question whose answer was stopped before it began */
-    bool has_old_off;   /* the variables are those with which older versions saved "think off" */
-    bool keeps_off;     /* "think off" of --session, which this template does not have */
+    bool has_old_off;   /* the variables are those that older versions saved for "think off" */
+    bool keeps_off;     /* "think off" of --session, which this template does not support */
     bool leave;
-    bool is_changed;                /* since the conversation was saved to --session */
-    struct tn_file_stamp kept;      /* --session as this process read or wrote it last */
-    struct tern_error unsaved;      /* why --session could not be saved; TERN_OK: it is saved */
-    tern_status failed;             /* first line that failed, when nobody watches */
+    bool is_changed;                /* since it was last saved to --session */
+    struct tn_file_stamp kept;      /* --session as this process last read or wrote it */
+    struct tern_error unsaved;      /* the reason why --session could not be saved; TERN_OK: it is
+                                     * saved */
+    tern_status failed;             /* the first error, off a terminal */
     struct tern_answer_result last; /* of the last answer; n_ids 0: none */
 };
 
-/* A line, or more, that a command has been asked for: to standard error, also when quiet. */
+/* Prints the result of a command to standard error, also when quiet. */
 void tn_chat_say(const char *format, ...) TN_PRINTF(1, 2);
-/* Says what went wrong; off a terminal it becomes the exit code. */
+/* Reports an error; off a terminal it becomes the exit code. */
 void tn_chat_fail(struct tn_chat_state *chat, const struct tern_error *err);
 /* The same from a format. */
 void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *format, ...)
@@ -64,37 +65,37 @@ void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *
 typedef tern_status tn_chat_answer_fn(struct tern_conversation *c, struct tern_session *session,
                                       const struct tern_answer_params *params,
                                       struct tern_answer_result *result, struct tern_error *err);
-/* The answer alone: its text goes to on_part, nothing is printed. */
+/* Computes the answer only: its text goes to on_part, nothing is printed. */
 tern_status
 tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
                    bool (*on_part)(void *arg, enum tern_part part, const char *text, size_t n),
                    void *arg, struct tern_answer_result *result, struct tern_error *err);
-/* Asks, with the attached files behind the question. */
+/* Asks the question, with the attached files after it. */
 void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char *text, size_t n);
-/* One of the kinds of answers of tern/conversation.h; says what went wrong. TERN_INTERRUPTED: it
+/* Runs one of the kinds of answers of tern/conversation.h; reports errors.  TERN_INTERRUPTED: it
  * was stopped before its first token. */
 tern_status tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind);
-/* The next message begins as what has to be typed to send this text. False: lines cannot be edited
- * here, or there is no memory. */
+/* Presets the next message with the input that would send this text.  False: lines cannot be edited
+ * here, or out of memory. */
 bool tn_chat_preset(struct tn_chat_state *chat, const char *text, size_t n);
 
 /* ---- chat_commands.c ---- */
 
 struct tn_chat_command {
     const char *names;    /* "/exit /quit /bye /q" */
-    const char *argument; /* "TEXT"; "": none; "[TEXT]": may be absent */
+    const char *argument; /* "TEXT"; "": none; "[TEXT]": optional */
     const char *help;
-    /* `argument`: the text behind the name; "": there is none. */
+    /* `argument`: the text after the name; "": none. */
     void (*run)(struct tn_chat_state *chat, const char *argument);
     bool takes_file;
-    const char *const *choices; /* of the argument, NULL behind the last; NULL: none */
+    const char *const *choices; /* for the argument, NULL-terminated; NULL: none */
 };
 extern const struct tn_chat_command tn_chat_commands[];
 extern const size_t tn_n_chat_commands;
 
-/* A line that begins with a slash. */
+/* Runs a line that begins with a slash. */
 void tn_chat_run_command(struct tn_chat_state *chat, const char *line);
-/* The completer of a line editor. */
+/* The completion callback of the line editor. */
 void tn_chat_complete(void *arg, const char *line, size_t cursor, size_t *start, bool *wants_file,
                       void (*add)(void *to, const char *candidate), void *to);
 void tn_chat_cmd_help(struct tn_chat_state *chat, const char *argument);
@@ -124,37 +125,37 @@ void tn_chat_cmd_copy(struct tn_chat_state *chat, const char *argument);
 
 void tn_chat_cmd_set(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_temp(struct tn_chat_state *chat, const char *argument);
-/* "temp" and so on; NULL behind the last. */
+/* Names such as "temp"; NULL after the last. */
 const char *tn_chat_setting_name(size_t i);
-/* /set NAME VALUE. False: refused, which has been said. */
+/* /set NAME VALUE.  False: refused and reported. */
 bool tn_chat_set(struct tn_chat_state *chat, const char *name, const char *value);
-/* The same without words. */
+/* The same without a message. */
 tern_status tn_chat_apply(struct tn_chat_state *chat, const char *name, const char *value,
                           struct tern_error *err);
-/* Would it? Nothing is changed. */
+/* Whether it would succeed; nothing is changed. */
 tern_status tn_chat_check(struct tn_chat_state *chat, const char *name, const char *value,
                           struct tern_error *err);
 /* Appends one line per setting. */
 void tn_chat_list_settings(struct tn_buf *out, const struct tn_chat_state *chat);
 /* All settings as a JSON object. */
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat);
-/* Takes over what such an object says. `keep`, not NULL for --session: but for what was given on
- * that command line; a switch that this model's template does not have is a note then, and stays in
- * the file. */
+/* Applies the settings in such an object.  `keep`, not NULL for --session: except those given on
+ * that command line; a switch that this model's template does not have is then only a note, and
+ * stays in the file. */
 tern_status tn_chat_read_settings(struct tn_chat_state *chat, const char *json,
                                   const struct tn_options *keep, struct tern_error *err);
-/* Would it? Nothing is changed. */
+/* Whether it would succeed; nothing is changed. */
 tern_status tn_chat_check_settings(struct tn_chat_state *chat, const char *json,
                                    const struct tn_options *keep, struct tern_error *err);
-/* Makes it so for the conversation in use, whatever the template knows: the variables of the
- * conversation stay. */
+/* Sets it for the current conversation, whether or not the template has the switch; the variables
+ * of the conversation stay. */
 tern_status tn_chat_set_think(struct tn_chat_state *chat, enum tn_think think,
                               struct tern_error *err);
-/* "think on", and that the template has no switch where it has none. */
+/* Prints "think on" and so on, and whether the template lacks the switch. */
 void tn_chat_say_think(const struct tn_chat_state *chat);
-/* The variables that switch it off in published templates. */
+/* The variables that switch thinking off in published templates. */
 #define TN_CHAT_THINK_OFF "{\"enable_thinking\":false,\"thinking\":false}"
-extern const char *const tn_chat_think_names[]; /* enum tn_think; NULL behind the last */
+extern const char *const tn_chat_think_names[]; /* enum tn_think; NULL after the last */
 
 /* ---- chat_files.c ---- */
 
@@ -162,25 +163,25 @@ void tn_chat_cmd_save(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_load(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_file(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_model(struct tn_chat_state *chat, const char *argument);
-/* May this conversation be dropped for another, its system message too unless `keeps_system`? On a
- * terminal, where --session keeps it, the user is asked; true elsewhere. */
+/* Whether this conversation may be replaced, including its system message unless `keeps_system`.
+ * Asks the user on a terminal if --session saves it; true elsewhere. */
 bool tn_chat_may_replace(struct tn_chat_state *chat, bool keeps_system);
-/* Loads --session FILE if it is there. */
+/* Loads --session FILE if it exists. */
 tern_status tn_chat_open_session(struct tn_chat_state *chat, struct tern_error *err);
-/* Saves it when the conversation has changed since it was saved. chat->unsaved is why it could not
- * be; the next call tries again, and says so only for another reason. */
+/* Saves the conversation if it has changed since it was saved.  chat->unsaved is the error; the
+ * next call tries again, and reports only a different error. */
 void tn_chat_keep_session(struct tn_chat_state *chat);
-/* --session-cache, at the end: what was computed, into FILE.cache; says what went wrong. */
+/* --session-cache, at the end: writes the computed cache to FILE.cache; reports errors. */
 void tn_chat_keep_cache(struct tn_chat_state *chat);
 
 /* ---- chat_jsonl.c ---- */
 
-/* The conversation of --jsonl, to its end. */
+/* Runs the conversation of --jsonl to its end. */
 void tn_chat_jsonl(struct tn_chat_state *chat);
 
 /* ---- plain_lines.c ---- */
 
-/* Lines of standard input: where there is no line editor. */
+/* Reads lines of standard input without a line editor. */
 void tn_plain_lines_open(struct tn_line_reader *out, bool on_terminal);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers of `tern chat`: the answer to standard output, what the model thinks before it and all
- * that is said about it to standard error.
+ * Answers of `tern chat`: the answer goes to standard output, the model's reasoning and all
+ * messages to standard error.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ void tn_chat_fail(struct tn_chat_state *chat, const struct tern_error *err)
     if (chat->failed == TERN_OK && !chat->on_terminal)
         chat->failed = err->status;
     if (err->status == TERN_INTERRUPTED && chat->on_terminal && !tn_terminate_requested())
-        tn_interrupt_clear(); /* it has stopped what it was meant for */
+        tn_interrupt_clear(); /* the interrupt has served its purpose */
 }
 
 void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *format, ...)
@@ -49,13 +49,13 @@ void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *
     tn_chat_fail(chat, &err);
 }
 
-/* ---- what is shown ---- */
+/* ---- display ---- */
 
 struct shown {
     struct tn_chat_state *chat;
-    bool is_thinking; /* reasoning was the last that was shown */
+    bool is_thinking; /* the latest text shown was reasoning */
     bool drops_space; /* the rest of a line begins a row: a blank before it would indent it */
-    struct tn_flow flow; /* of reasoning, on a terminal */
+    struct tn_flow flow; /* for reasoning, on a terminal */
 };
 
 static void write_reasoning(void *arg, const char *text, size_t n)
@@ -104,7 +104,7 @@ static bool show_part(void *arg, enum tern_part part, const char *text, size_t n
     return tn_out_answer(text + is_dropped, n - is_dropped);
 }
 
-/* "[58 tokens, 31.2 tok/s, context 210 of 4096]", for who watches. */
+/* "[58 tokens, 31.2 tok/s, context 210 of 4096]", for a user. */
 static void show_line(const struct tn_chat_state *chat, const struct tern_answer_result *r)
 {
     char speed[48] = "";
@@ -151,7 +151,7 @@ static bool should_stop(void *arg)
     return tn_generator_should_stop(((const struct heard *)arg)->g);
 }
 
-/* While the user was typing somebody may have written to the file. */
+/* While the user was typing, another program may have written to the file. */
 tern_status tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
                                bool (*on_part)(void *arg, enum tern_part part, const char *text,
                                                size_t n),
@@ -176,7 +176,7 @@ tern_status tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *ki
     return status;
 }
 
-/* Nothing to see looks like a fault. */
+/* An empty answer looks like a fault, so it is explained. */
 static void say_if_empty(const struct tn_chat_state *chat, const struct tern_generate_result *g)
 {
     if (chat->on_terminal && g->stop == TERN_STOP_EOS && g->n_new <= 1)
@@ -204,7 +204,7 @@ static tern_status show_answer(struct tn_chat_state *chat, tn_chat_answer_fn *ki
     return status;
 }
 
-/* Decides whether to go on; true: the failure is no interrupt and has to be said. */
+/* Decides whether to continue; true: the error is no interrupt and has to be reported. */
 static bool after_answer(struct tn_chat_state *chat, tern_status status)
 {
     if (tn_terminate_requested() || !tn_out_is_open())
@@ -235,7 +235,7 @@ tern_status tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind)
 
 /* ---- questions ---- */
 
-/* Would Enter send this text? */
+/* Whether Enter would send this text. */
 static bool is_sent_as(const struct tn_buf *typed, const char *text, size_t n)
 {
     struct tn_buf sent = {0};
@@ -268,7 +268,7 @@ bool tn_chat_preset(struct tn_chat_state *chat, const char *text, size_t n)
     return is_good;
 }
 
-/* A question whose answer was stopped before it began; what was attached still is. */
+/* Restores a question whose answer was stopped before it began; attached texts stay attached. */
 static void give_back(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char *text,
                       size_t n)
 {

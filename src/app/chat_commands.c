@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands of a conversation: their table, how they are found, helped with and completed.
+ * The commands of a conversation: their table, look-up by name, help, and completion of names and
+ * arguments.
  */
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,7 @@ const size_t tn_n_chat_commands = TN_COUNT_OF(tn_chat_commands);
 
 /* ---- names ---- */
 
-/* The next name behind *names, of *n bytes; NULL behind the last. */
+/* The next name after *names, *n bytes long; NULL after the last. */
 static const char *next_name(const char **names, size_t *n)
 {
     const char *name = *names;
@@ -111,7 +112,7 @@ static void refuse_unknown(struct tn_chat_state *chat, const char *typed, size_t
                        typed);
 }
 
-/* With the name of a file as people type it, or as a window that it was dropped on quotes it. */
+/* Runs a command with a file name as users type it, or as a terminal quotes a dropped file. */
 static void run_with_file(struct tn_chat_state *chat, const struct tn_chat_command *command,
                           const char *argument)
 {

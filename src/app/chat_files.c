@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Commands with files: saved conversations, texts for a question, another model.
+ * Commands with files: saved conversations, texts for a question, another model.  Also --session,
+ * which is saved after each turn.
  */
 #include <string.h>
 
@@ -37,7 +38,7 @@ static bool is_session(const struct tn_chat_state *chat, const char *path)
     return chat->o.session && tn_path_same(path, chat->o.session);
 }
 
-/* The conversation and the file agree; if it is that of --session, it is this process's again. */
+/* The conversation and the file agree; for --session, this process owns the file again. */
 static void note_agreement(struct tn_chat_state *chat, const char *path)
 {
     if (is_session(chat, path))
@@ -58,7 +59,7 @@ static tern_status save(struct tn_chat_state *chat, const char *path, struct ter
     return status;
 }
 
-/* Until "think" was kept apart, "think off" was saved as nothing but these variables. */
+/* Before "think" was saved separately, "think off" was saved only as these variables. */
 static bool has_old_off(const struct tn_chat_state *chat)
 {
     static const char off[] = TN_CHAT_THINK_OFF;
@@ -67,8 +68,8 @@ static bool has_old_off(const struct tn_chat_state *chat)
            memcmp(variables.bytes, off, variables.n) == 0;
 }
 
-/* All or nothing: the file's conversation replaces the one so far when its settings are in force.
- * Thinking stays switched as it is where they do not mention it. */
+/* All or nothing: the file's conversation replaces the current one once its settings are in force.
+ * Thinking keeps its state if the settings do not mention it. */
 static tern_status replace(struct tn_chat_state *chat, struct tern_conversation **loaded,
                            const char *settings, const struct tn_options *keep,
                            struct tern_error *err)
@@ -83,7 +84,7 @@ static tern_status replace(struct tn_chat_state *chat, struct tern_conversation 
     if (status == TERN_OK && settings)
         status = tn_chat_read_settings(chat, settings, keep, err);
     chat->has_old_off = status == TERN_OK ? has_old_off(chat) : before.has_old_off;
-    if (status != TERN_OK) { /* there was no memory for the settings */
+    if (status != TERN_OK) { /* out of memory for the settings */
         chat->c = before.c;
         chat->think = before.think;
         return status;
@@ -115,7 +116,7 @@ static tern_status load(struct tn_chat_state *chat, const char *path, const stru
     return status;
 }
 
-/* Where a conversation was left: its last question, and what follows it. */
+/* Shows where a conversation was left: its last question and everything after it. */
 static void show_last_turn(const struct tn_chat_state *chat)
 {
     struct tern_turn turn;
@@ -163,8 +164,8 @@ void tn_chat_cmd_load(struct tn_chat_state *chat, const char *argument)
 
 /* ---- --session ---- */
 
-/* One answer to a question of yes or no; another one is asked for again. Ctrl-C and the end of the
- * input mean no. */
+/* Asks a yes-or-no question until the answer is one of them.  Ctrl-C and the end of input mean
+ * no. */
 static bool ask(struct tn_chat_state *chat, const char *question)
 {
     struct tern_error err;
@@ -203,7 +204,7 @@ static tern_status cache_path(struct tn_buf *out, const struct tn_chat_state *ch
     return out->failed ? tn_fail(err, TERN_MEMORY, "no memory for a path") : TERN_OK;
 }
 
-/* Says so when most of the conversation has to be computed anew. */
+/* Notes if most of the conversation has to be computed again. */
 static void check_cache(const struct tn_chat_state *chat, const char *path)
 {
     struct tern_ids ids = {0};
@@ -262,7 +263,7 @@ tern_status tn_chat_open_session(struct tn_chat_state *chat, struct tern_error *
     return status == TERN_OK && given.session_cache ? load_cache(chat, err) : status;
 }
 
-/* Two programs with one file would each lose what the other has written. */
+/* Two programs with one file would each lose the other's changes. */
 static tern_status check_owner(const struct tn_chat_state *chat, struct tern_error *err)
 {
     const char *path = chat->o.session;
@@ -284,7 +285,7 @@ static tern_status save_session(struct tn_chat_state *chat, struct tern_error *e
     status = save(chat, chat->o.session, err);
     const struct tn_file_stamp now = stamp_of(chat->o.session);
     if (status != TERN_OK && now.n_bytes > 0)
-        chat->kept = now; /* the new file may be there, only its folder was not synced */
+        chat->kept = now; /* the new file may exist, and only its folder was not synced */
     return status;
 }
 
@@ -359,7 +360,7 @@ static void use(struct tn_chat_state *chat)
                                    chat->template.t, &chat->template.params);
 }
 
-/* Can the new model's template express what was said? */
+/* Whether the new model's template can express the conversation. */
 static tern_status try_conversation(struct tn_chat_state *chat, const struct tn_opened *opened,
                                     const struct tn_template *t, struct tern_error *err)
 {
@@ -373,7 +374,7 @@ static tern_status try_conversation(struct tn_chat_state *chat, const struct tn_
     return status;
 }
 
-/* A generator for the model in use. */
+/* Creates a generator for the current model. */
 static tern_status begin_again(struct tn_chat_state *chat, uint64_t seed, struct tern_error *err)
 {
     tern_status status = tn_generator_init(&chat->g, &chat->o, &chat->opened, 0, NULL, err);
@@ -381,8 +382,8 @@ static tern_status begin_again(struct tn_chat_state *chat, uint64_t seed, struct
     return status;
 }
 
-/* The memory of one model is given back before the other takes its own. When that does not suffice
- * the old one comes back. */
+/* Frees the memory of one model before the other takes its own.  If that is still too little, the
+ * old one comes back. */
 static tern_status change_model(struct tn_chat_state *chat, struct tn_opened *opened,
                                 struct tn_template *t, struct tern_error *err)
 {
@@ -405,7 +406,7 @@ static tern_status change_model(struct tn_chat_state *chat, struct tn_opened *op
     return status;
 }
 
-/* The model in use, and those that have a name. */
+/* Lists the current model, and those that have a name. */
 static void list_models(struct tn_chat_state *chat)
 {
     struct tern_error err;

@@ -21,14 +21,14 @@
 struct jsonl {
     struct tn_chat_state *chat;
     struct tn_line_queue *queue;
-    json_t *id; /* of the line in work, which its replies carry; NULL: none */
-    bool has_told; /* a reply has said why --session is not saved */
+    json_t *id; /* of the current line, which its replies repeat; NULL: none */
+    bool has_told; /* a reply has reported why --session is not saved */
     struct tern_error print_err;
 };
 
 /* ---- replies ---- */
 
-/* Releases the value; false when the output is gone. */
+/* Writes a reply and releases the value; false if the output was closed. */
 static bool reply(struct jsonl *j, json_t *value)
 {
     if (j->id)
@@ -50,8 +50,8 @@ static void put_error(json_t *value, const struct tern_error *err)
     json_object_set_new(value, "error", error);
 }
 
-/* The last reply to a line. What the line has changed is saved before, so that the program learns
- * whether it is. */
+/* Writes the last reply to a line.  Saves the changes of the line first, so that the program learns
+ * whether that succeeded. */
 static void reply_last(struct jsonl *j, json_t *value)
 {
     const struct tern_error *unsaved = &j->chat->unsaved;
@@ -120,7 +120,7 @@ static bool is_cancelled(void *arg)
     return tn_line_queue_is_signalled(arg);
 }
 
-/* Without an answer, the messages from n_keep on are taken back. */
+/* On an error the messages from n_keep on are removed. */
 static void answer(struct jsonl *j, tn_chat_answer_fn *kind, size_t n_keep)
 {
     struct tern_error err;
@@ -150,7 +150,7 @@ static void answer(struct jsonl *j, tn_chat_answer_fn *kind, size_t n_keep)
 
 /* ---- messages ---- */
 
-/* A string member, or null, or none. */
+/* A member that is a string, null, or absent. */
 static bool get_text(struct tern_text *out, const json_t *object, const char *key)
 {
     const json_t *m = json_object_get(object, key);
@@ -202,7 +202,7 @@ static void take_message(struct jsonl *j, const json_t *m)
         reply_ok(j);
 }
 
-/* A conversation becomes these messages. */
+/* Replaces the conversation by these messages. */
 static tern_status put_messages(struct tern_conversation *c, const json_t *messages,
                                 struct tern_error *err)
 {
@@ -213,7 +213,7 @@ static tern_status put_messages(struct tern_conversation *c, const json_t *messa
     return status;
 }
 
-/* Can they be put, every one? */
+/* Whether all of them are valid. */
 static tern_status check_messages(struct tn_chat_state *chat, const json_t *messages,
                                   struct tern_error *err)
 {
@@ -230,7 +230,7 @@ static tern_status check_messages(struct tn_chat_state *chat, const json_t *mess
     return status;
 }
 
-/* What --session keeps is replaced by a line that says so. */
+/* The conversation of --session is replaced only by a line that says "replace". */
 static tern_status check_replace(const struct tn_chat_state *chat, const json_t *line,
                                  const char *what, struct tern_error *err)
 {
@@ -242,7 +242,7 @@ static tern_status check_replace(const struct tn_chat_state *chat, const json_t 
                    what, chat->o.session);
 }
 
-/* A whole conversation instead of the one so far, which stays where a message is wrong. */
+/* Replaces the conversation by a whole new one; if a message is invalid, the old one stays. */
 static void take_messages(struct jsonl *j, const json_t *line, const json_t *messages)
 {
     struct tern_error err;
@@ -263,12 +263,12 @@ static void take_messages(struct jsonl *j, const json_t *line, const json_t *mes
         reply_ok(j);
 }
 
-/* ---- everything else ---- */
+/* ---- other lines ---- */
 
 typedef tern_status set_fn(struct tn_chat_state *chat, const char *name, const char *value,
                            struct tern_error *err);
 
-/* "max_tokens" means max-tokens; numbers as they would be typed. */
+/* Sets "max_tokens" as max-tokens; numbers as they would be typed. */
 static tern_status set_one(struct tn_chat_state *chat, const char *key, const json_t *value,
                            set_fn *set, struct tern_error *err)
 {
@@ -286,7 +286,7 @@ static tern_status set_one(struct tn_chat_state *chat, const char *key, const js
     return set(chat, name, given ? given : text, err);
 }
 
-/* All or nothing. */
+/* Applies all settings or none. */
 static tern_status take_set(struct tn_chat_state *chat, const json_t *settings,
                             struct tern_error *err)
 {
@@ -303,7 +303,7 @@ static tern_status take_set(struct tn_chat_state *chat, const json_t *settings,
     return status;
 }
 
-/* A JSON value for the library; null removes. */
+/* Passes a JSON value to the library; null removes. */
 static tern_status take_json(struct tn_chat_state *chat, const json_t *value,
                              tern_status (*set)(struct tern_conversation *, const char *, size_t,
                                                 struct tern_error *),
@@ -414,7 +414,7 @@ static void take_line(struct jsonl *j, const struct tn_buf *text)
 
 /* ---- lines ---- */
 
-/* At the end, what no reply has said. */
+/* At the end, reports an error that no reply has reported. */
 static void tell_unsaved(struct jsonl *j)
 {
     json_t *value;
@@ -426,7 +426,7 @@ static void tell_unsaved(struct jsonl *j)
     (void)reply(j, value);
 }
 
-/* {"cancel":true}, with blanks or without. */
+/* {"cancel":true}, with or without blanks. */
 static bool is_cancel(const char *line, size_t n)
 {
     static const char form[] = "{\"cancel\":true}";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Commands that show something and change nothing.
+ * Commands that show something and change nothing: /history, /stats, /context, /config, /tokens,
+ * /copy.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ void tn_chat_cmd_history(struct tn_chat_state *chat, const char *argument)
         tn_chat_say("Nothing was said yet.");
 }
 
-/* Tokens of the conversation as it stands; 0 when it is empty or cannot be rendered. */
+/* Tokens of the current conversation; 0 if it is empty or cannot be rendered. */
 static size_t count_ids(const struct tern_conversation *c, struct tern_ids *ids)
 {
     if (tern_conversation_n_turns(c) == 0 || tern_conversation_encode(c, ids, NULL) != TERN_OK)
@@ -48,7 +49,7 @@ void tn_chat_cmd_stats(struct tn_chat_state *chat, const char *argument)
     (void)argument;
     struct tn_usage usage;
     const struct tern_generate_result *g = &chat->last.generate;
-    /* After /clear the cache is still filled, but nothing of it is in the way. */
+    /* After /clear the cache is still filled, but its contents will be overwritten. */
     size_t n = tern_conversation_n_turns(chat->c);
     uint32_t n_used = n > 0 ? tern_session_n_past(chat->g.session) : 0;
     tn_usage_now(&usage);
@@ -72,13 +73,13 @@ static uint32_t n_in_cache(const struct tern_session *session, const struct tern
     return n;
 }
 
-/* The question that leaves the context next, and what goes with it. */
+/* Shows the question that is dropped from the context next, with its answer. */
 static void say_next(const struct tern_conversation *c)
 {
     struct tern_turn turn;
     size_t first = tern_conversation_n_forgotten(c);
     if (first + 2 >= tern_conversation_n_turns(c))
-        return; /* the last question stays */
+        return; /* the last question is never dropped */
     tern_conversation_get(c, first, &turn);
     size_t n = 0, limit = TN_MIN(turn.content.n, (size_t)60);
     while (n < limit && turn.content.bytes[n] != '\n')
@@ -176,11 +177,11 @@ void tn_chat_cmd_tokens(struct tn_chat_state *chat, const char *argument)
 
 /* ---- the clipboard ---- */
 
-/* What xterm takes; other terminals take more. */
+/* The limit of xterm; other terminals accept more. */
 #define MAX_COPY_BYTES ((size_t)74994 / 4 * 3)
 
-/* OSC 52: the terminal puts the text into the clipboard of whoever sits before it, also over ssh;
- * one that does not know it ignores it. */
+/* OSC 52: the terminal copies the text to the user's clipboard, even over ssh; terminals without
+ * this sequence ignore it. */
 void tn_chat_cmd_copy(struct tn_chat_state *chat, const char *argument)
 {
     (void)argument;

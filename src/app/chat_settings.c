@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What /set changes: the flags that choose tokens, by their names and with their ranges, and what
- * is shown.
+ * The settings of /set: the flags that choose tokens, by their names and with their ranges, and
+ * those of the display.  Saved conversations contain them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static const char *const flags[] = {"temp",
                                     "penalty-last",
                                     "seed",
                                     "max-tokens"};
-/* And what is no flag. */
+/* Settings that are not flags. */
 static const char *const others[] = {"stats", "think"};
 
 const char *tn_chat_setting_name(size_t i)
@@ -117,8 +117,9 @@ static tern_status set_flag(struct tn_chat_state *chat, const char *name, const 
     return status;
 }
 
-/* Can the template do it? One that has the switch renders something else with it; one that writes
- * or drops reasoning belongs to a model that thinks anyway. The way back is always open. */
+/* Whether the template supports it.  One with the switch renders differently with it; one that
+ * writes or drops reasoning belongs to a model that thinks anyway.  Switching back is always
+ * allowed. */
 static tern_status check_think(const struct tn_chat_state *chat, enum tn_think think,
                                struct tern_error *err)
 {
@@ -210,7 +211,7 @@ tern_status tn_chat_apply(struct tn_chat_state *chat, const char *name, const ch
     return find_flag(name) ? set_flag(chat, name, value, err) : set_other(chat, name, value, err);
 }
 
-/* Behind a limit of new tokens that is lower than the one that was asked for. */
+/* The reason for a limit of new tokens that is lower than requested. */
 static const char *why_fewer(const struct tn_chat_state *chat)
 {
     const uint32_t n = tn_generator_max_tokens(&chat->g);
@@ -268,7 +269,8 @@ void tn_chat_cmd_temp(struct tn_chat_state *chat, const char *argument)
 
 /* ---- in a saved conversation ---- */
 
-/* What was asked for: another machine has another default and another limit of new tokens. */
+/* Saves the requested value, because another machine has another default and limit of new
+ * tokens. */
 static struct value_text value_to_save(const struct tn_chat_state *chat, const char *name)
 {
     struct value_text v = value_of(chat, name);
@@ -316,7 +318,7 @@ static tern_status each_setting(struct tn_chat_state *chat, const char *json,
     return status;
 }
 
-/* Every file has "think", also where nobody has chosen it: only "off" needs the switch. */
+/* Every file has "think", even if the user never set it: only "off" needs the switch. */
 static tern_status check_saved(struct tn_chat_state *chat, const char *name, const char *value,
                                struct tern_error *err)
 {
@@ -337,7 +339,7 @@ static tern_status apply_saved(struct tn_chat_state *chat, const char *name, con
                           : tn_chat_apply(chat, name, value, err);
 }
 
-/* --session may come with another template than the file was written with. */
+/* --session may be used with another template than the one with which the file was written. */
 static bool is_missing_switch(const struct tn_chat_state *chat, const char *name,
                               const char *value, struct tern_error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Commands that change what was said, or say it again.
+ * Commands that change the messages or repeat one: /system, /clear, /undo, /regen, /continue,
+ * /edit, /editor.
  */
 #include <string.h>
 
@@ -58,7 +59,7 @@ void tn_chat_cmd_undo(struct tn_chat_state *chat, const char *argument)
                     : "There is nothing to undo.");
 }
 
-/* Is there an answer at the end? Says so if not. */
+/* Whether the last message is an answer; reports it if not. */
 static bool has_answer(const struct tn_chat_state *chat)
 {
     struct tern_turn turn;
@@ -85,7 +86,7 @@ void tn_chat_cmd_continue(struct tn_chat_state *chat, const char *argument)
         (void)tn_chat_answer(chat, tern_conversation_continue);
 }
 
-/* The last question, in *out; false: there is none. */
+/* Copies the last question to *out; false: there is none. */
 static bool last_question(struct tn_buf *out, const struct tern_conversation *c)
 {
     for (size_t i = tern_conversation_n_turns(c); i-- > 0;) {
@@ -113,7 +114,7 @@ void tn_chat_cmd_edit(struct tn_chat_state *chat, const char *argument)
     tn_buf_fini(&question);
 }
 
-/* What was written is sent by Enter. */
+/* The written text is sent by Enter. */
 void tn_chat_cmd_editor(struct tn_chat_state *chat, const char *argument)
 {
     struct tn_buf text = {0};

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Lists the known models and asks the user for one (choose_model.h), by number or by name, until
+ * the answer matches.
+ */
 #include "choose_model.h"
 
 #include <stdlib.h>
@@ -21,7 +25,7 @@ static void list(const struct tn_known_models *models)
     tn_buf_fini(&text);
 }
 
-/* The row of a number from 1 on or of a name; NULL: neither. */
+/* The row with a number from 1 on or with a name; NULL: none. */
 static struct tn_known_model *find(const struct tn_known_models *models, const char *answer)
 {
     char *end;
@@ -33,7 +37,7 @@ static struct tn_known_model *find(const struct tn_known_models *models, const c
     return is_number && number >= 1 && number <= models->n ? &models->rows[number - 1] : NULL;
 }
 
-/* *row stays NULL when the answer fits nothing. */
+/* row stays NULL if the answer matches nothing. */
 static tern_status ask(struct tn_known_model **row, const struct tn_known_models *models,
                        struct tern_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which model a conversation is held with when nobody named one and none lies where one is looked
- * for: the user of a terminal is asked.
+ * Chooses the model of a conversation by asking the user of a terminal, if none was named and none
+ * was found in the usual places.
  */
 #ifndef TN_CHOOSE_MODEL_H
 #define TN_CHOOSE_MODEL_H

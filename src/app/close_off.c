@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Enters the sandbox for a command, unless --no-sandbox is given, and reports which rights were
+ * dropped.
+ */
 #include "close_off.h"
 
 #include "output.h"

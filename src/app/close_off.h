@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * --no-sandbox: commands that compute answers drop the rights that they no longer need.
+ * Drops the rights that a command no longer needs, once it has opened its files; --no-sandbox
+ * disables that.
  */
 #ifndef TN_CLOSE_OFF_H
 #define TN_CLOSE_OFF_H
@@ -10,7 +11,7 @@
 #include "options.h"
 
 /* Enters the sandbox (plat/sandbox.h) with the purposes that remain, unless --no-sandbox is given;
- * says so where messages have at least this level. */
+ * reports it if messages have at least this level. */
 void tn_close_off(const struct tn_options *o, uint32_t purposes, int level);
 
 #endif

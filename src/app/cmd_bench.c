@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern bench: how fast, how near to what the memory allows, and whether all kernel levels and
- * thread counts generate the same tokens.
+ * tern bench: speed, its distance from the memory rate, and whether all kernel levels and thread
+ * counts generate the same tokens.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static tern_status parse_list(uint32_t *dst, uint32_t *n, uint32_t n_max, uint32
                              text, n_max, low);
 }
 
-/* "avx2,avx512": cuts a copy at its commas. */
+/* Parses "avx2,avx512", cutting a copy at its commas. */
 static tern_status parse_levels(struct tern_bench_params *p, char *copy, struct tern_error *err)
 {
     for (char *word = strtok(copy, ", "); word; word = strtok(NULL, ", ")) {
@@ -84,7 +84,7 @@ static tern_status default_threads(struct tern_bench_params *p, struct tern_erro
     return status;
 }
 
-/* Depths that show what a long context costs, as far as the model's context goes. */
+/* Depths that show the cost of a long context, as far as the model's context allows. */
 static void default_depths(struct tern_bench_params *p, uint32_t context)
 {
     static const uint32_t depths[] = {512, 2048, 4000};
@@ -99,7 +99,7 @@ static tern_status make_params(struct tern_bench_params *p, const struct tn_opti
 {
     tern_status status;
     tern_bench_params_default(p, opened->machine, opened->model);
-    p->n_prompts = p->n_threads = 0; /* the lists below */
+    p->n_prompts = p->n_threads = 0; /* the lists below fill them */
     if (o->kv >= 0)
         p->kv = (enum tern_kv)o->kv;
     p->inputs = (enum tern_inputs_as)o->inputs;
@@ -130,7 +130,7 @@ static tern_status make_params(struct tern_bench_params *p, const struct tn_opti
     return status;
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static void print_rate(const struct tern_bench_rate *rate)
 {
@@ -140,7 +140,7 @@ static void print_rate(const struct tern_bench_rate *rate)
         tn_out_printf("  %8s %6s", "-", "");
 }
 
-/* What decoding read, what its drafts brought, or how many sequences wrote. */
+/* Prints what decoding read, the effect of drafts, or the number of sequences. */
 static void print_decode(const struct tern_bench_run *run)
 {
     if (run->n_draft)
@@ -153,7 +153,7 @@ static void print_decode(const struct tern_bench_run *run)
     tn_out_printf("  %016" PRIx64, run->output_hash);
 }
 
-/* Where the time of a token goes: the part with the lowest share is the slowest. */
+/* Prints where the time of a token goes: the part with the lowest share is the slowest. */
 static void print_regions(const struct tern_bench_result *r)
 {
     tn_out_text("\nkernel   threads  depth    of the stream, by part of a token\n");
@@ -204,14 +204,14 @@ static void print_table(const struct tern_bench_params *p, const struct tern_ben
                       100 * r->other_load);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static json_t *integer(uint64_t n)
 {
     return json_integer((json_int_t)n);
 }
 
-/* <name>_tok_s, <name>_best_tok_s and <name>_spread; null where nothing was measured. */
+/* Sets <name>_tok_s, <name>_best_tok_s and <name>_spread; null if not measured. */
 static void set_rate(json_t *row, const char *name, const struct tern_bench_rate *rate)
 {
     const struct {
@@ -240,7 +240,7 @@ static json_t *hashes_json(const struct tern_bench_run *run)
     return list;
 }
 
-/* A part that reads nothing has no share. */
+/* A region that reads nothing has no share. */
 static json_t *regions_json(const struct tern_bench_run *run)
 {
     json_t *shares = json_object();

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern chat: a conversation.
- *
- * On a terminal there is a prompt on standard error; elsewhere every line of standard input is a
- * turn.  Answers go to standard output.  Lines that begin with a slash are commands; two slashes
- * send one.
+ * tern chat: a conversation.  On a terminal there is a prompt on standard error; elsewhere every
+ * line of standard input is a turn.  Answers go to standard output.  Lines that begin with a slash
+ * are commands; two slashes send one.
  */
 #include <string.h>
 
@@ -36,7 +34,7 @@ static bool check_message(struct tn_chat_state *chat, const struct tn_buf *line)
     return !line->failed && bad == line->n_bytes;
 }
 
-/* Blanks behind a command are no part of it. */
+/* Trailing blanks are not part of a command. */
 static void run_command(struct tn_chat_state *chat, struct tn_buf *line)
 {
     while (strchr(" \t\n", line->data[line->n_bytes - 1]))
@@ -59,7 +57,7 @@ static void handle_line(struct tn_chat_state *chat, struct tn_buf *line)
                 line->data + has_slash, line->n_bytes - has_slash);
 }
 
-/* The byte order mark with which some programs begin what they pipe. */
+/* Drops the byte order mark with which some programs begin their output. */
 static void drop_mark(struct tn_buf *line)
 {
     size_t n = tn_prompt_mark(line->data, line->n_bytes);
@@ -68,10 +66,10 @@ static void drop_mark(struct tn_buf *line)
         memmove(line->data, line->data + n, line->n_bytes);
 }
 
-/* Ctrl-C at the prompt hints; again within this time it leaves. */
+/* Ctrl-C at the prompt prints a hint; a second one within this time leaves. */
 #define LEAVE_WITHIN_NS 2000000000u
 
-/* *hint_ns: when the last hint was given, 0: never. */
+/* hint_ns: time of the last hint, 0: never. */
 static void on_interrupt(struct tn_chat_state *chat, uint64_t *hint_ns)
 {
     const uint64_t now = tn_now_ns();
@@ -94,7 +92,7 @@ static void on_interrupt(struct tn_chat_state *chat, uint64_t *hint_ns)
     chat->leave = true;
 }
 
-/* The line editor on a terminal that can, plain lines elsewhere. */
+/* Opens the line editor on a terminal that supports it, plain lines elsewhere. */
 static tern_status open_reader(struct tn_chat_state *chat, struct tern_error *err)
 {
     const struct tn_completer completer = {chat, tn_chat_complete};
@@ -142,7 +140,7 @@ static void talk(struct tn_chat_state *chat)
     tn_buf_fini(&line);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static tern_status set_system(struct tn_chat_state *chat, struct tern_error *err)
 {
@@ -150,7 +148,7 @@ static tern_status set_system(struct tn_chat_state *chat, struct tern_error *err
     return text ? tern_conversation_set_system(chat->c, text, strlen(text), err) : TERN_OK;
 }
 
-/* The system message is tried before memory is taken, and stands above that of a saved
+/* The system message is checked before memory is allocated, and overrides that of a saved
  * conversation. */
 static tern_status start(struct tn_chat_state *chat, struct tern_error *err)
 {
@@ -183,8 +181,8 @@ static void finish(struct tn_chat_state *chat)
     tn_close(&chat->opened);
 }
 
-/* Before a model is loaded and an answer given: can the conversation be saved there? What is no
- * saved conversation is refused with its own words later. */
+/* Before a model is loaded and an answer computed: whether the conversation can be saved there.
+ * Other files than saved conversations are refused later, with a more specific message. */
 static tern_status check_session(const char *path, struct tern_error *err)
 {
     struct tern_error why;
@@ -196,7 +194,7 @@ static tern_status check_session(const char *path, struct tern_error *err)
                                        why.detail);
 }
 
-/* Commands of a conversation name files; lines of JSON have none. */
+/* Commands of a conversation may open files; lines of JSON cannot. */
 static void close_off(const struct tn_chat_state *chat)
 {
     const struct tn_options *o = &chat->o;

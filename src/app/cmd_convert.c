@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern convert: Hugging Face directory or GGUF file -> .tern file.
+ * tern convert: turns a Hugging Face directory or a GGUF file into a .tern file.  Checks the flags;
+ * converting.c shows the progress.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern embed: texts become vectors, several at a time; but a line that a program writes is answered
- * before it writes the next.
+ * tern embed: turns texts into vectors, several at a time; but a line from a pipe is answered
+ * before the next one is read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,8 @@
 struct writer {
     const struct tn_embed *e;
     struct tn_embed_queue queue;
-    size_t numbers[TN_EMBED_WAITING]; /* of the texts that wait, for errors */
-    const char *place;                /* where they are from: "notes.txt, line" */
+    size_t numbers[TN_EMBED_WAITING]; /* of the queued texts, for errors */
+    const char *place;                /* their source: "notes.txt, line" */
     uint64_t n_written;
     struct tern_error *err;
 };
@@ -50,7 +50,7 @@ static tern_status write_vector(struct writer *w, const float *vector, size_t n_
     return TERN_OK;
 }
 
-/* Says in an error which text it was: "notes.txt, line 3". */
+/* Names the text in an error: "notes.txt, line 3". */
 static tern_status fail_text(struct writer *w, tern_status status, size_t number)
 {
     char what[400];
@@ -60,7 +60,7 @@ static tern_status fail_text(struct writer *w, tern_status status, size_t number
     return status;
 }
 
-/* Computes and writes the texts that wait. */
+/* Computes and writes the queued texts. */
 static tern_status flush(struct writer *w)
 {
     struct tn_embed_queue *q = &w->queue;
@@ -75,7 +75,7 @@ static tern_status flush(struct writer *w)
     return written != TERN_OK ? written : status;
 }
 
-/* The texts before a bad one get their vectors, unless one of them is bad. */
+/* The texts before a bad one still get their vectors, unless one of them is bad. */
 static tern_status flush_and_fail(struct writer *w, tern_status status)
 {
     struct tern_error why = *w->err;
@@ -141,7 +141,7 @@ struct read_line {
     bool is_too_long;
 };
 
-/* Bounds what is kept of a line that never ends. */
+/* Limits the memory for a line that never ends. */
 static void append_bytes(void *arg, const char *bytes, size_t n)
 {
     struct read_line *line = arg;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern info: what is in a model file.  What could become one is cmd_info_source.c's.
+ * tern info: shows the contents of a model file.  cmd_info_source.c shows files that could become
+ * one.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "output.h"
 #include "tern/inspect.h"
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static void append_template(struct tn_buf *out, const struct tern_model_info *info)
 {
@@ -137,21 +138,21 @@ static tern_status print_text(const struct tern_model *model, const struct tern_
     if (with_tensors)
         append_tensors(&out, model);
     bool failed = out.failed;
-    /* Names in a file are as foreign as what a model says. */
+    /* Names in a file are as untrusted as the output of a model. */
     if (!failed)
         tn_out_generated(out.data, out.n_bytes);
     tn_buf_fini(&out);
     return failed ? tn_fail(err, TERN_MEMORY, "no memory for the report") : TERN_OK;
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static json_t *integer(uint64_t n)
 {
     return json_integer((json_int_t)n);
 }
 
-/* null also for what is not UTF-8. */
+/* null also if the text is not UTF-8. */
 static json_t *text_or_null(const char *text)
 {
     json_t *string = text ? json_string(text) : NULL;

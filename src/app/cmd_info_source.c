@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern info on what is not converted yet: a GGUF file, a safetensors file, a
- * Hugging Face directory.
+ * tern info for models that are not converted yet: a GGUF file, a safetensors file, a Hugging Face
+ * directory.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "output.h"
 #include "tern/inspect.h"
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static void append_keys(struct tn_buf *out, const struct tern_source *source, uint32_t n)
 {
@@ -63,14 +63,14 @@ static tern_status print_text(const struct tern_source *source,
     append_keys(&out, source, s->n_keys);
     append_tensors(&out, source, s->n_tensors);
     const bool failed = out.failed;
-    /* Names in a file are as foreign as what a model says. */
+    /* Names in a file are as untrusted as the output of a model. */
     if (!failed)
         tn_out_generated(out.data, out.n_bytes);
     tn_buf_fini(&out);
     return failed ? tn_fail(err, TERN_MEMORY, "no memory for the report") : TERN_OK;
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static json_t *metadata(const struct tern_source *source, uint32_t n)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern list: the models that have a name.
+ * tern list: lists the models that have a name, as a table or as JSON, with the origin of those
+ * that tern pull fetched.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "output.h"
 #include "pull.h"
 
-/* What a list says of a file: opened once, for a moment. */
+/* The facts that the list shows about a file, which is opened only briefly. */
 struct row {
     const struct tn_known_model *known;
     char family[32];
@@ -46,7 +47,7 @@ static tern_status describe(struct row *out, const struct tn_known_model *known,
     return TERN_OK;
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static size_t longest_name(const struct row *rows, size_t n)
 {
@@ -70,7 +71,7 @@ static tern_status print_text(const struct row *rows, size_t n, struct tern_erro
                       rows[i].known->path);
     const bool failed = out.failed;
     if (!failed && n)
-        tn_out_wrapped(out.data, out.n_bytes); /* names may hold anything */
+        tn_out_wrapped(out.data, out.n_bytes); /* names may contain anything */
     tn_buf_fini(&out);
     return failed ? tn_fail(err, TERN_MEMORY, "no memory for the list") : TERN_OK;
 }
@@ -84,9 +85,9 @@ static void say_folders(const struct tn_known_models *models)
     tn_buf_fini(&text);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
-/* Null where the model was not pulled. */
+/* Adds null if the model was not pulled. */
 static void add_origin(json_t *row, const char *path)
 {
     struct tn_origin origin;

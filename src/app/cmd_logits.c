@@ -2,8 +2,8 @@
  *
  * tern logits: raw float32 logits at every position, for comparison with a reference.
  *
- * The rows go to FILE.part, which gets its name when it is complete; links are followed. What no
- * file can take the place of (a pipe, /dev/stdout) is written directly.
+ * The rows go to FILE.part, which gets its name when it is complete; links are followed.  Outputs
+ * that a file cannot replace (a pipe, /dev/stdout) are written directly.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct logits {
     uint32_t vocab;
 };
 
-/* Rows of logits may replace rows of logits; other files are somebody's. */
+/* Only rows of logits may be replaced; other files belong to the user. */
 static tern_status check_replaceable(const char *path, struct tern_error *err)
 {
     static const char suffix[] = ".f32";
@@ -106,7 +106,7 @@ static tern_status write_rows(const struct logits *l, struct tn_file *file, stru
     return status;
 }
 
-/* Through a part file beside the file that `target` names. */
+/* Writes a part file next to the file that `target` names. */
 static tern_status replace_file(const struct logits *l, const char *target, struct tern_error *err)
 {
     struct tn_buf part = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern perplexity: how well a model predicts a text.
+ * tern perplexity: measures how well a model predicts a text; tern_perplexity (tern/measure.h) does
+ * the work.
  */
 #include <float.h>
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern probe: what this machine gives, and the plan for a model, with reasons.
+ * tern probe: shows the resources of this machine and the plan for a model, with reasons.
+ * probe_text.c and probe_json.c print them.
  */
 #include <stdlib.h>
 
@@ -32,7 +33,7 @@ static tern_status read_machine(struct tn_probe *p, const struct tn_options *o,
     return TERN_OK;
 }
 
-/* What a source, which is not converted, will be. */
+/* The sizes of a source after conversion. */
 static tern_status look_at_source(struct tn_probe *p, const char *path, struct tern_error *err)
 {
     struct tern_source *source;
@@ -52,7 +53,7 @@ static tern_status look_at_source(struct tn_probe *p, const char *path, struct t
     return TERN_OK;
 }
 
-/* A model that was named must be there; one that only might lie beside the program need not. */
+/* A named model must exist; an implied one next to the program is optional. */
 static tern_status open_model(struct tn_probe *p, struct tn_opened *opened,
                               const struct tn_options *o, struct tern_error *err)
 {
@@ -78,7 +79,7 @@ static tern_status open_model(struct tn_probe *p, struct tn_opened *opened,
     return tn_ok(err);
 }
 
-/* When the model cannot run here, that is the result, beside what can be planned without it. */
+/* If the model cannot run here, that is the result, together with the plan without a model. */
 static tern_status make_plan(struct tn_probe *p, struct tern_error *err)
 {
     const struct tern_plan_model *sizes = p->model_name ? &p->sizes : NULL;
@@ -104,7 +105,7 @@ static tern_status probe(struct tn_probe *p, struct tn_opened *opened, const str
         status = make_plan(p, err);
     if (status != TERN_OK)
         return status;
-    /* Where the memory for it is not free, speeds are left out. */
+    /* Skips speeds if the memory to measure them is not free. */
     if (p->is_source && !o->probe_root)
         (void)tern_stream_rate(&p->stream_gb_s, p->plan.n_threads_decode, NULL);
     if (o->record)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern pull: fetches a model and converts it into the user's folder.
+ * tern pull: downloads a model and converts it into the user's folder.  hub/ downloads,
+ * converting.c converts.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,10 +29,10 @@ struct job {
     const char *repository, *file;
     char name[TN_MAX_REPOSITORY_BYTES + 1];
     char *models, *downloads, *path; /* folders, and the .tern file */
-    uint64_t printed_ns; /* when the last line of JSON was printed */
+    uint64_t printed_ns; /* time of the last line of JSON */
 };
 
-/* ---- what is meant ---- */
+/* ---- the model to pull ---- */
 
 static tern_status unknown_name(const char *typed, struct tern_error *err)
 {
@@ -48,7 +49,7 @@ static tern_status unknown_name(const char *typed, struct tern_error *err)
                    typed);
 }
 
-/* "OWNER/REPO:FILE" is a known model where FILE is the known file. */
+/* "OWNER/REPO:FILE" is a known model if FILE is its known file. */
 static tern_status find_target(struct job *job, const char *typed, struct tern_error *err)
 {
     job->known = tn_catalogue_find(typed);
@@ -87,7 +88,7 @@ static tern_status find_folders(struct job *job, struct tern_error *err)
     return tn_dir_make(job->models, err);
 }
 
-/* ---- a model that is there ---- */
+/* ---- a model that exists already ---- */
 
 static tern_status print_path(const struct job *job, struct tern_error *err)
 {
@@ -131,7 +132,7 @@ static void say_commands(const struct job *job, const struct tn_hub *hub)
     tn_info_say("  tern convert %s -o \"%s\"", job->file[0] ? job->file : "FILE", job->path);
 }
 
-/* ---- while it runs ---- */
+/* ---- progress ---- */
 
 static void on_progress(void *arg, uint64_t n_done, uint64_t n_before, uint64_t n_total)
 {
@@ -191,8 +192,8 @@ static tern_status fetch(struct job *job, const struct tn_hub *hub, struct tn_pu
     return status;
 }
 
-/* Where the model comes from is noted first: a .tern file without that would be taken for one that
- * the user made. */
+/* The origin is written first: a .tern file without it would be taken for one that the user
+ * made. */
 static tern_status convert(struct job *job, const struct tn_pulled *pulled, struct tern_error *err)
 {
     struct tn_origin origin = {{0}, {0}};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern remove: deletes a model in the user's folder, and the rest of its download.
+ * tern remove: deletes a model in the user's folder, and the rest of its download.  Never deletes
+ * anything outside that folder.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #include "plat/plat.h"
 #include "pull.h"
 
-/* A name of the list, with or without its ending; never a path. */
+/* A name of the list, with or without its extension; never a path. */
 static tern_status check_name(struct tn_buf *name, const char *typed, struct tern_error *err)
 {
     const size_t n = strlen(typed);
@@ -28,7 +29,7 @@ static tern_status check_name(struct tn_buf *name, const char *typed, struct ter
     return TERN_OK;
 }
 
-/* The model is not in the user's folder: where it is, or that there is none. */
+/* The model is not in the user's folder: reports where it is, or that there is none. */
 static tern_status not_here(const char *name, const char *folder, struct tern_error *err)
 {
     char *path = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern run: one prompt, one answer.
+ * tern run: one prompt, one answer.  Reads the prompt, chooses template and grammar, and streams
+ * the answer.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@
 #include "template.h"
 #include "tern/grammar.h"
 
-/* The text as it is; with --special what looks like a control token is one. */
+/* The text verbatim; with --special, text that looks like a control token becomes one. */
 static tern_status encode_raw(struct tern_ids *ids, const struct tn_options *o,
                               const struct tern_tokenizer *tokenizer, const struct tn_buf *prompt,
                               struct tern_error *err)
@@ -30,7 +31,7 @@ static tern_status encode_raw(struct tern_ids *ids, const struct tn_options *o,
                : status;
 }
 
-/* The ids of the prompt: the conversation of one turn, or the text as it is. */
+/* The ids of the prompt: a conversation of one turn, or the text verbatim. */
 static tern_status encode(struct tern_ids *ids, const struct tn_options *o,
                           const struct tern_model *model, const struct tn_buf *prompt,
                           const struct tn_template *template, struct tern_error *err)
@@ -62,7 +63,7 @@ static tern_status read_prompt(struct tn_buf *prompt, const struct tn_options *o
     return TERN_OK;
 }
 
-/* A file that held most of the prompt stays as it is: what prompts begin with alike is in it. */
+/* A file that already held most of the prompt is not rewritten: it contains the common prefix. */
 static tern_status keep_prefix(struct tn_generator *g, const char *path,
                                const struct tern_generate_result *r, struct tern_error *err)
 {
@@ -72,7 +73,7 @@ static tern_status keep_prefix(struct tn_generator *g, const char *path,
     return tn_generator_save_cache(g, path, r->n_prompt, err);
 }
 
-/* What cannot be replaced is refused before anything is computed for it. */
+/* Refuses a file that cannot be replaced before anything is computed for it. */
 static tern_status check_prefix_cache(const char *path, struct tern_error *err)
 {
     const enum tn_path_kind kind = path ? tn_path_kind(path) : TN_PATH_ABSENT;
@@ -165,7 +166,7 @@ int tn_cmd_run(const struct tn_options *o)
 {
     struct tern_error err = {0};
     tern_status status = run(o, &err);
-    /* The user pressed Ctrl-C and need not be told. */
+    /* No message: the user pressed Ctrl-C. */
     return status == TERN_OK || status == TERN_INTERRUPTED ? tern_status_exit_code(status)
                                                            : tn_error_print(&err);
 }

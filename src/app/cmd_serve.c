@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern serve: from flags to a server.
+ * tern serve: checks the flags, reads the key, opens the models (hosted.c), runs the server
+ * (src/server) and writes its log.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ struct serve {
     char *key;
     struct tn_file *log;
     bool log_failed;
-    struct tn_affinity affinity; /* before the engine binds this thread */
+    struct tn_affinity affinity; /* saved before the engine binds this thread */
     bool has_affinity;
 };
 
@@ -57,7 +58,7 @@ static tern_status check_host(const struct serve *s, struct tern_error *err)
     return TERN_OK;
 }
 
-/* scheme://host or scheme://host:port, as browsers send it; null: a page from a file. */
+/* scheme://host or scheme://host:port, as sent by browsers; null: a page from a file. */
 static bool is_origin(const char *text)
 {
     const char *host = strstr(text, "://");
@@ -65,14 +66,14 @@ static bool is_origin(const char *text)
            (host && host > text && host[3] && !host[3 + strcspn(host + 3, "/?#*@ ")]);
 }
 
-/* A name or an address without port; of version 6 in brackets. */
+/* A name or an address without port; IPv6 addresses in brackets. */
 static bool is_host_name(const char *text)
 {
     const char *end = text[0] == '[' ? strchr(text, ']') : NULL;
     return text[0] && (end ? !end[1] : !text[strcspn(text, "/:?#*@ ")]);
 }
 
-/* What no client can send would be allowed in vain. */
+/* Refuses values that no client can send, which would have no effect. */
 static tern_status check_allowed(const struct tn_options *o, struct tern_error *err)
 {
     for (size_t i = 0; i < o->origins.n; i++)
@@ -90,7 +91,7 @@ static tern_status check_allowed(const struct tn_options *o, struct tern_error *
     return TERN_OK;
 }
 
-/* The first line of the file; it may end in CR LF. */
+/* Reads the key from the first line of the file, which may end in CR LF. */
 static tern_status take_key(struct serve *s, char *text, size_t n, const char *where,
                             struct tern_error *err)
 {
@@ -149,7 +150,7 @@ static void say_models(const struct tn_hosting *h)
 
 /* ---- the log ---- */
 
-/* What cannot be written is said once: the server goes on. */
+/* A write error is reported once: the server continues. */
 static void write_log(void *arg, const char *line, size_t n)
 {
     struct serve *s = arg;
@@ -175,7 +176,7 @@ static bool should_stop(void *arg)
 
 /* ---- serving ---- */
 
-/* A reader that has left is none of our business; whoever waits for the line must not wait. */
+/* A closed reader does not matter; but a program that waits for the line must get it at once. */
 static tern_status say_url(const char *host, uint16_t port, struct tern_error *err)
 {
     bool is_v6 = strchr(host, ':') != NULL;
@@ -187,7 +188,7 @@ static tern_status say_url(const char *host, uint16_t port, struct tern_error *e
     return TERN_OK;
 }
 
-/* The one program that tern ever starts.  Without a browser the server runs all the same. */
+/* Starts the browser.  Without one the server still runs. */
 static void open_page(const char *host, uint16_t port)
 {
     char url[128];
@@ -228,7 +229,7 @@ static tern_status serve(struct serve *s, struct tern_error *err)
     if (status == TERN_OK) {
         if (o->opens_page)
             open_page(o->host, tn_server_port(server));
-        /* All that is needed is open: the rest works on what comes through the sockets. */
+        /* All files are open: the rest only uses data from the sockets. */
         tn_close_off(o, TN_SANDBOX_SOCKETS, 0);
         status = tn_server_run(server, err);
     }

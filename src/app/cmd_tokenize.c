@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern tokenize: text -> ids;  tern detokenize: ids -> bytes.
+ * tern tokenize: text to ids; tern detokenize: ids to bytes.  Both read standard input and write
+ * one result.
  */
 #include <string.h>
 
@@ -39,8 +40,8 @@ static tern_status print_ids(const struct tern_ids *ids, struct tern_error *err)
     return write_out(&out, ids->n, err);
 }
 
-/* A token's bytes in one line: control characters, the backslash and what is not UTF-8 as \n,
- * \xE2 and so on. */
+/* Appends a token's bytes as one line: control characters, the backslash and bytes that are not
+ * UTF-8 as \n, \xE2 and so on. */
 static void append_piece(struct tn_buf *out, const char *bytes, size_t n)
 {
     uint32_t c;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern verify: is the file intact, and does this machine compute it right.
+ * tern verify: checks that the file is intact and that this machine computes it correctly;
+ * tern_verify (tern/measure.h) does the work.
  */
 #include <string.h>
 
@@ -21,7 +22,7 @@ static void print_result(const struct tern_verify_result *r, const char *path)
             tn_out_printf("%-8s %u operations equal the reference, %u with kernels of this level\n",
                           level->name, level->n_operations, level->n_own);
     }
-    tn_out_generated(path, strlen(path)); /* a name may hold what a terminal would obey */
+    tn_out_generated(path, strlen(path)); /* a name may contain control characters */
     tn_out_printf(": intact: %s checked at %.2f GB/s, %u kernel level%s right, %s\n",
                   tn_size_decimal((double)r->data_bytes).text,
                   r->seconds > 0 ? (double)r->data_bytes / r->seconds * 1e-9 : 0.0, r->n_levels,
@@ -42,12 +43,12 @@ int tn_cmd_verify(const struct tn_options *o)
     status = tern_verify(opened.model, opened.machine, tn_progress_callback, NULL, &r, &err);
     tn_progress_end();
     const char *path = tern_model_path(opened.model);
-    if (status == TERN_INPUT) /* about tensors and bytes: of which file? */
+    if (status == TERN_INPUT) /* the message is about tensors and bytes: adds the file */
         tn_fail_prefix(&err, path);
     if (status == TERN_OK)
         print_result(&r, path);
     tn_close(&opened);
     if (status == TERN_INTERNAL)
-        err.status = TERN_INPUT; /* `verify` knows two answers: all is well, or not */
+        err.status = TERN_INPUT; /* `verify` has only two results: all is well, or not */
     return status == TERN_OK ? 0 : tn_error_print(&err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern version, tern help.
+ * tern version and tern help: print the version with the libraries and the CPU level, and the texts
+ * of help.c.
  */
 #include <string.h>
 

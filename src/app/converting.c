@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs conversions with progress and messages, and converts a model that was named by its source
+ * once (converting.h).
+ */
 #include "converting.h"
 
 #include <inttypes.h>
@@ -19,7 +23,7 @@
 
 #define ASK_ABOVE_BYTES UINT64_C(1000000000)
 
-/* ---- while it runs ---- */
+/* ---- progress and messages ---- */
 
 static void on_message(void *arg, enum tern_convert_message kind, const char *text)
 {
@@ -81,7 +85,7 @@ void tn_suggest_command(const char *output, bool has_tokenizer)
     tn_free(name);
 }
 
-/* ---- a model that is named by its source ---- */
+/* ---- a model named by its source ---- */
 
 /* The last component of the path, without .gguf; new memory. */
 static char *name_of(const char *source)
@@ -125,7 +129,7 @@ static tern_status choose_output(char **folder, char **path, const char *source,
     return status;
 }
 
-/* Bytes of all weights; 0 where the conversion will say what is wrong with the source. */
+/* Bytes of all weights; 0 if the conversion will report an error in the source. */
 static tern_status get_size(uint64_t *n_bytes, const char *source, struct tern_error *err)
 {
     struct tern_source *inspected;

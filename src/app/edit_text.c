@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Writes a text to a private file with a random name, runs the user's editor on it, and reads it
+ * back (edit_text.h).
+ */
 #include "edit_text.h"
 
 #include <inttypes.h>
@@ -12,7 +16,7 @@
 #include "prompt.h"
 #include "repl/grapheme.h"
 
-/* A name that nobody can guess; new memory. */
+/* A path with an unpredictable name; new memory. */
 static char *make_path(void)
 {
 #if defined(_WIN32)
@@ -61,7 +65,7 @@ bool tn_edit_text(struct tn_buf *text)
     if (status == TERN_OK)
         status = tn_external_editor_run(path, &err);
     if (!tn_terminate_requested())
-        tn_interrupt_clear(); /* Ctrl-C was the editor's */
+        tn_interrupt_clear(); /* the Ctrl-C was meant for the editor */
     if (status == TERN_OK)
         status = read_back(text, path, &err);
     if (path)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A text in the user's editor, by way of a file that only the user may read.
+ * Edits a text in the user's editor, through a temporary file that only the user can read.  For
+ * /editor and Ctrl-X Ctrl-E of tern chat.
  */
 #ifndef TN_EDIT_TEXT_H
 #define TN_EDIT_TEXT_H
@@ -9,8 +10,8 @@
 
 #include "base/buf.h"
 
-/* *text becomes what was saved, without line ends at its end.  False: it stays as it was, and why
- * has been said.  The terminal is in its plain mode. */
+/* text becomes the saved text, without trailing line ends.  False: it is unchanged, and the error
+ * has been reported.  The terminal must be in its plain mode. */
 bool tn_edit_text(struct tn_buf *text);
 
 #endif

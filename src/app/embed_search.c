@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern embed --search: every passage of the files is compared with the query as it is read; only
- * the best are kept, so no index and no vectors lie in memory.
+ * tern embed --search: compares every passage of the files with the query while reading, and keeps
+ * only the best, so that no index and no vectors stay in memory.
  */
 #include <string.h>
 
@@ -14,10 +14,10 @@
 #include "progress.h"
 #include "prompt.h"
 
-/* A passage of more tokens says too many things for one vector, and is divided. */
+/* A passage with more tokens has too many topics for one vector, and is split. */
 #define MAX_PASSAGE_TOKENS 256u
 
-/* What embedding models of this family are asked where the user says nothing. */
+/* The default task of embedding models of this family. */
 #define DEFAULT_TASK "Given a web search query, retrieve relevant passages that answer the query"
 
 struct hit {
@@ -34,7 +34,7 @@ struct search {
     uint32_t max_tokens;
     float *query; /* [n_dim] */
     struct tn_embed_queue queue;
-    struct tn_passage waiting[TN_EMBED_WAITING]; /* the passages of the queue */
+    struct tn_passage waiting[TN_EMBED_WAITING]; /* the queued passages */
     struct hit *best;      /* [n_best] of at most --top, best first */
     uint32_t n_best, n_top;
     const char *file;
@@ -43,7 +43,7 @@ struct search {
 
 /* ---- the best ---- */
 
-/* Of equal scores the first passage comes first. */
+/* Of equal scores the first passage wins. */
 static tern_status offer(struct search *s, double score, const struct tn_passage *p)
 {
     uint32_t at = s->n_best;
@@ -75,7 +75,7 @@ static tern_status count_tokens(const struct search *s, const struct tn_passage 
     return status;
 }
 
-/* Compares the passages that wait. */
+/* Compares the queued passages. */
 static tern_status flush(struct search *s)
 {
     const uint32_t n_dim = s->e->n_dim;
@@ -89,7 +89,7 @@ static tern_status flush(struct search *s)
     return status;
 }
 
-/* Halves until the parts are short enough: at most log2(n) deep. */
+/* Splits passages in half until they are short enough: at most log2(n) levels. */
 static tern_status compare(struct search *s, const struct tn_passage *p)
 {
     struct tn_passage first, second;
@@ -135,7 +135,7 @@ static tern_status search_file(struct search *s, const char *path)
 
 /* ---- results ---- */
 
-/* Bytes of a passage with its line ends as spaces. */
+/* Appends a passage with its line ends replaced by spaces. */
 static void append_joined(struct tn_buf *out, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -151,7 +151,7 @@ static tern_status print_text(const struct search *s, const struct hit *hit)
     tn_buf_append_text(&line, "\n");
     const bool failed = line.failed;
     if (!failed)
-        tn_out_generated(line.data, line.n_bytes); /* a file may hold anything */
+        tn_out_generated(line.data, line.n_bytes); /* a file may contain anything */
     tn_buf_fini(&line);
     return failed ? tn_fail(s->err, TERN_MEMORY, "no memory for the results") : TERN_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts of `tern embed`.
+ * Queues the texts of `tern embed` and computes their vectors together (embed_text.h), because
+ * short texts share a batch.
  */
 #include "embed_text.h"
 
@@ -11,7 +12,7 @@
 
 #define MAX_TEXT_BYTES ((size_t)1 << 30)
 
-/* More ids than this in the queue fill a batch of the model. */
+/* This many queued ids fill a batch of the model. */
 #define FULL_IDS 256u
 
 tern_status tn_embed_queue_init(struct tn_embed_queue *q, const struct tn_embed *e,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streaming answers.
+ * Streams answers: creates session and sampler from flags and plan, runs one answer, reports why it
+ * ended, and prints statistics.
  */
 #include "generator.h"
 
@@ -50,7 +51,7 @@ static tern_status create_session(struct tn_generator *g, struct tern_error *err
     return status;
 }
 
-/* The file from the disk, with progress where that takes time. */
+/* Reads the file from the disk, with progress if that takes long. */
 static tern_status prefetch(const struct tern_model *model, struct tern_error *err)
 {
     tn_progress_start("loading", TN_PROGRESS_BYTES, false);
@@ -59,8 +60,8 @@ static tern_status prefetch(const struct tern_model *model, struct tern_error *e
     return status;
 }
 
-/* --greedy means the model's own choice, and JSON repeats itself: penalties only when they are
- * asked for. */
+/* --greedy means the model's raw choice, and JSON repeats itself: penalties only if the user sets
+ * them. */
 static tern_status create_sampler(struct tern_sampler **out, const struct tn_generator *g,
                                   struct tern_error *err)
 {
@@ -103,7 +104,7 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
 {
     uint64_t start = tn_now_ns();
     *g = (struct tn_generator){.o = o, .opened = opened, .grammar = grammar};
-    /* Short enough to be typed again. */
+    /* Short enough for a user to type. */
     g->seed = tn_options_given(o, seed) ? o->seed : tn_random_seed() >> 32;
     uint32_t limit = tern_model_config(opened->model)->context;
     if (o->ctx > limit)
@@ -158,7 +159,7 @@ static void on_prefill(void *arg, size_t n_done, size_t n_total)
     tn_progress_update(n_done, n_total);
 }
 
-/* What the plan's notices announced is not said again: a cap, a context too short for -n. */
+/* Does not repeat what the plan's notices announced: a cap, a context too short for -n. */
 static void say_why_it_ended(const struct tn_generator *g,
                              const struct tern_generate_result *result)
 {
@@ -262,7 +263,7 @@ const char *tn_generator_stop_text(const struct tn_generator *g,
     return capped ? "cap" : tern_stop_text(r->stop);
 }
 
-/* Ids of the prompt that were in the cache already. */
+/* Ids of the prompt that were already in the cache. */
 static uint32_t n_cached(const struct tern_generate_result *r)
 {
     return r->n_prompt - r->n_prompt_evaluated;
@@ -275,7 +276,7 @@ static void append_rate(struct tn_buf *out, uint64_t n, double seconds)
         tn_buf_printf(out, ", %.1f tok/s", (double)n / seconds);
 }
 
-/* What a decoded token reads and what it skips, and where its time goes. */
+/* What a decoded token reads and skips, and where its time goes. */
 static void append_counters_text(struct tn_buf *out, const struct tern_model *model,
                                  const struct tern_counters *c)
 {
@@ -313,7 +314,7 @@ static void append_counters_json(struct tn_buf *out, const struct tern_counters 
     tn_buf_append_text(out, "}}\n");
 }
 
-/* Of evaluations behind the prompt: each gives an id, and one for each draft that was right. */
+/* Of evaluations after the prompt: each gives an id, and one more per accepted draft. */
 static double tokens_per_step(const struct tern_generate_result *r)
 {
     return r->n_steps > 0 ? 1.0 + (double)r->n_accepted / r->n_steps : 1.0;

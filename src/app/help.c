@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Help: at most 80 columns, fewer on a narrower terminal; ranges and defaults are those of the
- * parser.
+ * Prints help: at most 80 columns, fewer on a narrower terminal; ranges and defaults come from the
+ * parser's table.
  */
 #include "help.h"
 
@@ -28,8 +28,8 @@ static bool is_narrow(void)
     return n_columns() < MAX_COLUMNS;
 }
 
-/* Appends words, broken so that lines end within the columns and continue at `start`, where the
- * first line begins. */
+/* Appends words, wrapped so that lines fit the columns and continue at `start`, the column of the
+ * first line. */
 static void append_wrapped(struct tn_buf *out, const char *text, size_t start)
 {
     size_t column = start;
@@ -48,7 +48,7 @@ static void append_wrapped(struct tn_buf *out, const char *text, size_t start)
     tn_buf_append(out, "\n", 1);
 }
 
-/* "  -n, --max-tokens N", filled up to HELP_COLUMN. */
+/* Appends "  -n, --max-tokens N", padded to HELP_COLUMN. */
 static void append_name(struct tn_buf *out, const struct tn_option_row *row)
 {
     size_t start = out->n_bytes;
@@ -73,7 +73,7 @@ static void append_option(struct tn_buf *out, const struct tn_option_row *row)
     char range[128];
     struct tn_buf text = {0};
     tn_option_range_text(row, range, sizeof range);
-    /* Limits that nobody meets by accident are not worth a line. */
+    /* Limits that users do not reach by accident are not shown. */
     if (row->kind == TN_OPT_COUNT && row->high > 512)
         range[0] = '\0';
     tn_buf_append_text(&text, row->help);
@@ -120,7 +120,7 @@ void tn_help_command(enum tn_command command)
     tn_out_buf(&out);
 }
 
-/* One screen of 24 lines. */
+/* Fits a screen of 24 lines. */
 void tn_help_all(void)
 {
     struct tn_buf out = {0}, shown = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Help texts, made from the tables of options.c, to standard output.
+ * Help texts on standard output, made from the tables of options.c and of help_topics.c, so that
+ * parser and help agree.
  */
 #ifndef TN_HELP_H
 #define TN_HELP_H
@@ -13,9 +14,9 @@
 void tn_help_all(void);
 void tn_help_command(enum tn_command command);
 
-/* "exit-codes", "memory" and so on; false if there is no such topic. */
+/* Prints a topic such as "exit-codes" or "memory"; false if it does not exist. */
 bool tn_help_topic(const char *name);
-/* Its text; NULL if there is no such topic. */
+/* The text of a topic; NULL if it does not exist. */
 const char *tn_help_topic_text(const char *name);
 
 /* Appends their names and a newline. */

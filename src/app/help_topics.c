@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `tern help TOPIC` says about things that belong to no single command. The numbers of
- * `memory` are those of engine/plan.c, the codes those of tern/status.h; tests/robust/test_cli.py
- * compares them.
+ * The texts of `tern help TOPIC`, for things that belong to no single command.  The numbers in
+ * `memory` come from engine/plan.c, the codes from tern/status.h; tests/robust/test_cli.py compares
+ * them.
  */
 #include "help.h"
 

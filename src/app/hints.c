@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What other programs call it.
+ * The table of words from other programs (hints.h): commands and flags, each with the name or the
+ * explanation that a user of tern needs.
  */
 #include "hints.h"
 
@@ -9,8 +10,8 @@
 
 #include "base/compiler.h"
 
-/* Texts end a sentence that begins with `unknown command "pull"; `. A word leaves this table when
- * it becomes a command; the test of the command line notices. */
+/* Texts complete a sentence that begins with `unknown command "pull"; `.  A word is removed from
+ * this table when it becomes a command; the test of the command line checks that. */
 static const struct {
     const char *word, *text;
 } commands[] = {
@@ -58,7 +59,8 @@ const char *tn_hint_for_command(const char *word)
     return NULL;
 }
 
-/* `needs`: the flag that the text recommends; a command without it gets another hint, or none. */
+/* `needs`: the flag that the text recommends; a command without that flag gets another hint, or
+ * none. */
 static const struct {
     const char *name, *needs, *text;
 } flags[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Words of other programs (llama.cpp, ollama, Hugging Face), and what tern has in their place.
+ * Words of other programs (llama.cpp, ollama, Hugging Face), and tern's names for the same things.
  */
 #ifndef TN_HINTS_H
 #define TN_HINTS_H
@@ -9,14 +9,14 @@
 
 #include "options.h"
 
-/* A sentence about a word that is no command here; NULL when nothing is known of it. */
+/* A hint for a word that is not a command; NULL if the word is unknown. */
 const char *tn_hint_for_command(const char *word);
 
-/* The command that is meant by a word of ollama's: "ls", "rm", "show"; TN_N_COMMANDS: none. */
+/* The command for a word of ollama: "ls", "rm", "show"; TN_N_COMMANDS: none. */
 enum tn_command tn_command_alias(const char *word);
 
-/* As tn_hint_for_command for a flag, dashes included, that `command` does not have. What it
- * recommends is a flag of that command. '_' counts as '-'. */
+/* As tn_hint_for_command for a flag, with its dashes, that `command` does not have.  The hint names
+ * a flag of that command.  '_' is equivalent to '-'. */
 const char *tn_hint_for_flag(enum tn_command command, const char *name, size_t n);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models of the server.
- *
- * Memory is given in two steps.  Where the models would take more than there is with their whole
- * contexts, each gets its part of it for one context, in proportion to what it would take.  Then
- * all of them get as many sequences as fit together, the same number each; where not even one fits
- * beside the requests, contexts that --ctx does not set become shorter.
+ * Opens the models of the server and divides the memory between them, in two steps.  If the models
+ * would take more than is available with their whole contexts, each gets a share for one context,
+ * in proportion to its need.  Then all of them get as many sequences as fit together, the same
+ * number each; if not even one fits in addition to the requests, contexts that --ctx does not set
+ * become shorter.
  */
 #include "hosted.h"
 
@@ -19,15 +18,15 @@
 
 #define QUEUE 64u
 #define DEFAULT_SEQUENCES 4u
-/* For the bodies and prompts of requests: room for one of the largest (4 MiB of text take 24 while
- * they become ids) and for usual ones beside it; or at least so much. */
+/* Memory for the bodies and prompts of requests: enough for one of the largest (4 MiB of text take
+ * 24 while they become ids) and for usual ones at the same time; at least this much. */
 #define MAX_REQUEST_BYTES ((uint64_t)32 << 20)
 #define MIN_REQUEST_BYTES ((uint64_t)1 << 20)
-#define MIN_MODEL_BYTES ((uint64_t)8 << 20) /* a process and its reserve, for a part of memory */
+#define MIN_MODEL_BYTES ((uint64_t)8 << 20) /* a process and its reserve, for a share of memory */
 
 /* ---- opening ---- */
 
-/* The name of the file without its suffix; new memory. */
+/* The file's name without its suffix; new memory. */
 static char *make_id(const char *path)
 {
     const char *name = path;
@@ -57,7 +56,7 @@ static tern_status choose_template(struct tn_hosted *m, const struct tn_options 
                                    struct tern_error *err)
 {
     const struct tern_chat_template *t;
-    if (!o->template_name) { /* a model without one still continues texts */
+    if (!o->template_name) { /* a model without a template can still continue texts */
         (void)tern_model_chat_template(&t, m->opened.model, NULL);
         if (!t)
             return TERN_OK;
@@ -104,9 +103,9 @@ static tern_status open_models(struct tn_hosting *h, struct tern_error *err)
     return status;
 }
 
-/* ---- a context for each ---- */
+/* ---- one context per model ---- */
 
-/* What a model takes before and with its context, for one sequence. */
+/* The memory of a model without and with its context, for one sequence. */
 struct need {
     uint64_t fixed, context;
 };
@@ -124,11 +123,11 @@ static struct need need_of(const struct tn_hosting *h, const struct tn_hosted *m
                            sizes.sampler_bytes +
                            h->machine.n_threads_prefill * sizes.thread_bytes;
     return (struct need){
-        .fixed = fixed + fixed / 4 + MIN_MODEL_BYTES, /* the plan keeps a reserve of each part */
+        .fixed = fixed + fixed / 4 + MIN_MODEL_BYTES, /* the plan keeps a reserve of each share */
         .context = tern_plan_context_bytes(&sizes, kv, n_ctx)};
 }
 
-/* parts[i]: bytes that model i may plan with; 0: as if it were alone. */
+/* parts[i]: bytes with which model i may plan; 0: no other model shares the memory. */
 static void share_memory(const struct tn_hosting *h, uint64_t *parts)
 {
     struct need needs[TN_SERVER_MAX_MODELS];
@@ -208,7 +207,7 @@ static tern_status create_schedulers(struct tn_hosting *h, uint32_t n_sequences,
     return status;
 }
 
-/* What a second embedder takes, whose texts are short. */
+/* Memory of a second embedder, whose texts are short. */
 static uint64_t quick_bytes(const struct tn_hosted *m)
 {
     const struct tern_plan *plan = &m->planned->plan;
@@ -216,7 +215,7 @@ static uint64_t quick_bytes(const struct tn_hosted *m)
     return plan->memory.scratch_bytes + plan->memory.cache_bytes * n_ids / TN_MAX(plan->n_ctx, 1u);
 }
 
-/* Anonymous memory of a model with everything filled. */
+/* Anonymous memory of a model with all sequences filled. */
 static uint64_t bytes_of(const struct tn_hosted *m)
 {
     const struct tern_plan_memory *memory = &m->planned->plan.memory;
@@ -254,7 +253,7 @@ static tern_status refuse_sizes(const struct tn_hosting *h, uint32_t n, uint64_t
     return TERN_MEMORY;
 }
 
-/* Embedding models get a second embedder if there is memory for it; *need grows. */
+/* Gives embedding models a second embedder if there is memory for it; increases *need. */
 static tern_status add_quick_embedders(struct tn_hosting *h, uint64_t *need, uint64_t have,
                                        struct tern_error *err)
 {
@@ -276,8 +275,8 @@ static uint64_t file_bytes(const struct tn_hosted *m)
     return plan->predicted_hot_bytes - plan->predicted_anonymous_bytes;
 }
 
-/* Files that do not stay in memory beside everything else are read while answers are written: of
- * experts only those that tokens choose. */
+/* Files that do not stay in memory are read while answers are written: of experts, only those that
+ * tokens choose. */
 static void plan_paging(struct tn_hosting *h, uint64_t need, uint64_t have)
 {
     uint64_t files = 0, experts = 0;
@@ -297,7 +296,7 @@ static void plan_paging(struct tn_hosting *h, uint64_t need, uint64_t have)
 }
 
 /* Shortens planned contexts, which leave no memory for requests, by an eighth.  False: --ctx sets
- * them, or none is left to shorten. */
+ * them, or none can be shortened. */
 static bool shorten_contexts(struct tn_hosting *h)
 {
     bool is_shorter = false;
@@ -312,7 +311,7 @@ static bool shorten_contexts(struct tn_hosting *h)
     return is_shorter;
 }
 
-/* As many sequences of each as are asked for; else four, or as many as fit. */
+/* As many sequences per model as the user requests; else four, or as many as fit. */
 static tern_status fit_sequences(struct tn_hosting *h, uint32_t *n, struct tern_error *err)
 {
     uint64_t need, have;
@@ -339,7 +338,7 @@ static tern_status fit_sequences(struct tn_hosting *h, uint32_t *n, struct tern_
     }
 }
 
-/* ---- all of it ---- */
+/* ---- opening all models ---- */
 
 static tern_status create_embedders(struct tn_hosting *h, struct tern_error *err)
 {

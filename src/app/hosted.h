@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The models of `tern serve`: opened, planned together against the memory there is, and given what
- * makes their text or their vectors, before anything listens.
+ * The models of `tern serve`: opened, planned together for the available memory, and given
+ * schedulers or embedders, before the server listens.
  */
 #ifndef TN_HOSTED_H
 #define TN_HOSTED_H
@@ -16,7 +16,7 @@ struct tn_hosted {
     struct tn_planned *planned;
     struct tn_template template;
     struct tern_scheduler *scheduler; /* NULL: an embedding model */
-    struct tern_embedder *embedder;   /* NULL: a model that makes text */
+    struct tern_embedder *embedder;   /* NULL: a model that generates text */
     struct tern_embedder *quick_embedder; /* for short texts; NULL: no memory for it */
     char *id;
 };
@@ -24,18 +24,18 @@ struct tn_hosted {
 /* Zero-initialise; tn_hosting_close frees. */
 struct tn_hosting {
     const struct tn_options *o;
-    struct tern_engine *engine; /* of all models: threads depend on the machine only */
+    struct tern_engine *engine; /* shared by all models: threads depend only on the machine */
     struct tern_watch *watch;
-    struct tern_plan machine; /* the part of a plan that depends on no model */
+    struct tern_plan machine; /* the values of a plan that depend on no model */
     struct tn_hosted hosted[TN_SERVER_MAX_MODELS];
     struct tn_server_model models[TN_SERVER_MAX_MODELS];
     uint32_t n_models;
-    size_t request_bytes; /* of what is left: for bodies and prompts of requests */
-    uint64_t planned_bytes; /* anonymous memory with everything filled */
+    size_t request_bytes; /* the remaining memory for bodies and prompts of requests */
+    uint64_t planned_bytes; /* anonymous memory with all sequences filled */
     uint64_t available_bytes;
 };
 
-/* The models that the flags name.  TERN_MEMORY, with numbers, when they do not fit together. */
+/* Opens the models that the flags name.  TERN_MEMORY, with numbers, if they do not fit together. */
 tern_status tn_hosting_open(struct tn_hosting *h, const struct tn_options *o,
                             struct tern_error *err);
 void tn_hosting_close(struct tn_hosting *h);

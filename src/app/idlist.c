@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lists of ids.
+ * Parses lists of token ids (idlist.h), for --ids and `tern detokenize`: decimal numbers with
+ * blanks or commas between them.
  */
 #include "idlist.h"
 

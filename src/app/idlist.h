@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * "1 2 3" or "1,2,3": ids that a person or a program wrote.
+ * Lists of token ids as text, "1 2 3" or "1,2,3", from users or programs: --ids and the input of
+ * tern detokenize.
  */
 #ifndef TN_IDLIST_H
 #define TN_IDLIST_H
@@ -8,8 +9,8 @@
 #include "tern/status.h"
 #include "tern/tokenizer.h"
 
-/* Appends the ids of the text; `name` says in errors where it came from. The list is grown here and
- * freed by tern_ids_free. TERN_USAGE names the first thing that is no id. */
+/* Appends the ids of the text; `name` is its source, for errors.  The caller frees the list with
+ * tern_ids_free.  TERN_USAGE names the first text that is not an id. */
 tern_status tn_idlist_parse(struct tern_ids *out, const char *text, size_t n, const char *name,
                             struct tern_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON, whole or not at all.
+ * Prints and reads JSON, complete or not at all (json_io.h): wraps jansson's allocation functions
+ * to record failures.
  */
 #include "json_io.h"
 
@@ -13,7 +14,8 @@
 #include "base/json_load.h"
 #include "output.h"
 
-/* Has an allocation failed since a value was last printed or read? Any thread may use JSON. */
+/* Whether an allocation has failed since a value was last printed or read.  Any thread may use
+ * JSON. */
 static _Atomic bool is_short;
 
 static void *alloc_noted(size_t n_bytes)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON of the command: what --json prints, and what `tern tokenize --chat` reads.
+ * JSON of the command: the output of --json, and the input of `tern tokenize --chat`.
  *
- * jansson overlooks some failed allocations, and leaves a member out, and takes others for errors
- * of syntax.  So they are noted, and a value that may lack something is neither printed nor used.
+ * jansson ignores some failed allocations and drops a member, and reports others as syntax errors.
+ * So failures are recorded, and a value that may be incomplete is neither printed nor used.
  */
 #ifndef TN_JSON_IO_H
 #define TN_JSON_IO_H
@@ -12,25 +12,25 @@
 
 #include "tern/status.h"
 
-/* Before the first use of jansson, in a program of one thread: its allocation functions are
+/* Call before the first use of jansson, while there is one thread: its allocation functions are
  * global. */
 void tn_json_io_init(void);
 
-/* What json_dumps gave; NULL is allowed. */
+/* Frees the result of json_dumps; NULL is allowed. */
 void tn_json_io_free(char *text);
 
-/* Prints and releases the value: one line on standard output.  TERN_MEMORY when an allocation has
- * failed since it was begun; nothing is printed then. */
+/* Prints and releases the value: one line on standard output.  TERN_MEMORY if an allocation has
+ * failed since it was created; then nothing is printed. */
 tern_status tn_json_io_print(json_t *value, struct tern_error *err);
 
-/* The value that a text of n bytes holds.  `name` is the text's, for messages; `flags` are
- * jansson's.  *value is released by json_decref; NULL after a failure: TERN_USAGE with line and
- * column, or TERN_MEMORY. */
+/* The value of a text of n bytes.  `name` is the text's name for messages; `flags` are jansson's.
+ * *value is released by json_decref; NULL after a failure: TERN_USAGE with line and column, or
+ * TERN_MEMORY. */
 tern_status tn_json_io_read(json_t **value, const char *name, const char *text, size_t n,
                             size_t flags, struct tern_error *err);
 
-/* A value that becomes a part of what is printed; NULL: the text holds none.  When memory was short
- * for it, the printing fails. */
+/* A value to be printed as part of another; NULL: the text contains none.  If memory was short,
+ * printing fails. */
 json_t *tn_json_io_part(const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Known folders and the models in them.
+ * Reads the folders in which models have names, and resolves a name to a file (known_models.h).
  */
 #include "known_models.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- folders ---- */
 
-/* Takes `path` (NULL: nothing), resolved where that can be done; a folder counts once. */
+/* Takes ownership of `path` (NULL: no effect), resolved if possible; adds each folder once. */
 static void add_folder(struct tn_known_models *m, char *path)
 {
     char *resolved = path ? tn_path_resolve(path) : NULL;
@@ -70,10 +70,10 @@ struct walk {
     struct tn_known_models *models;
     const char *folder;
     size_t capacity;
-    bool is_short; /* of memory */
+    bool is_short; /* out of memory */
 };
 
-/* Bytes of a file's name before its ending; 0: it is no model's. */
+/* Length of a file's name without its extension; 0: not a model. */
 static size_t name_length(const char *file_name)
 {
     const size_t n = strlen(file_name), n_ending = sizeof ENDING - 1;
@@ -165,7 +165,7 @@ static bool is_path(const char *named)
 #endif
 }
 
-/* A model that can be fetched: of this name, or else of one nearly so; NULL: none. */
+/* A model that can be fetched with this name, or else with a similar one; NULL: none. */
 static const char *find_fetchable(const char *named)
 {
     struct tn_nearest nearest;
@@ -202,7 +202,7 @@ static tern_status unknown_name(const struct tn_known_models *m, const char *nam
     return TERN_INPUT;
 }
 
-/* `named` with its ending is a name too, as a file of the known folders. */
+/* `named` with its extension is a name too, as a file of the known folders. */
 static tern_status find_name(char **path, const char *named, enum tn_model_places places,
                              struct tern_error *err)
 {
@@ -258,7 +258,7 @@ void tn_model_hint(const char *word, struct tern_error *err)
                 known->name, known->name);
 }
 
-/* "my model" for shells; the text where it needs no quotes. New memory. */
+/* Quotes "my model" for shells; leaves a text without blanks unchanged.  New memory. */
 static char *quote(const char *text, size_t n)
 {
     const bool is_quoted = memchr(text, ' ', n) != NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models that have a name: .tern files in the known folders. A name is the file's, without ending;
- * of two files of one name the first folder's counts.
+ * Models that have a name: .tern files in the known folders.  The name is the file's, without
+ * extension; of two files with one name, the one in the first folder is used.
  *
- * The folders: the program's, `models` in it, `../share/tern` beside it, $TERN_MODELS, and
+ * The folders are the program's, `models` in it, `../share/tern` next to it, $TERN_MODELS, and
  * `tern/models` in the user's data folder; for run and chat also the current folder.
  */
 #ifndef TN_KNOWN_MODELS_H
@@ -28,30 +28,29 @@ struct tn_known_models {
     size_t n;
 };
 
-/* `tern/models` in the user's data folder, where pulled and converted models go; it need not exist
- * (tn_dir_make).  New memory (tn_free); NULL: there is no home. */
+/* `tern/models` in the user's data folder, for pulled and converted models; it may not exist yet
+ * (tn_dir_make).  New memory (tn_free); NULL: the user has no home. */
 char *tn_path_of_models_dir(void);
 
 enum tn_model_places { TN_KNOWN_FOLDERS, TN_KNOWN_FOLDERS_AND_CURRENT };
 
-/* Reads the folders, not the files. A folder that cannot be read has none. TERN_MEMORY. */
+/* Reads the folders, not the files.  An unreadable folder counts as empty.  TERN_MEMORY. */
 tern_status tn_known_models_read(struct tn_known_models *out, enum tn_model_places places,
                                  struct tern_error *err);
 void tn_known_models_fini(struct tn_known_models *models);
 
-/* What an argument that should be a model means: itself where there is a file or folder of this
- * path, else the model of this name. *path is new memory (tn_free). TERN_INPUT: a name, no path,
- * that no model has; a path that leads nowhere is given back as it is, to be missed by who opens
- * it. */
+/* The path for an argument that names a model: unchanged if a file or folder of this path exists,
+ * else that of the model with this name.  *path is new memory (tn_free).  TERN_INPUT: a name that
+ * no model has.  A path that does not exist is returned unchanged: opening it reports the error. */
 tern_status tn_model_resolve(char **path, const char *named, enum tn_model_places places,
                              struct tern_error *err);
 
-/* "tern NAME": replaces the error of an unknown command where a model that is here, or one that
- * tern pull fetches, has this name. */
+/* "tern NAME": replaces the error of an unknown command if an installed model, or one that tern pull
+ * fetches, has this name. */
 void tn_model_hint(const char *word, struct tern_error *err);
 
-/* What to type for the model at `path`: its name where that leads to this file from the current
- * folder, else the path; in quotes where it has blanks. New memory (tn_free), or NULL. */
+/* The argument to type for the model at `path`: its name if that refers to this file from the
+ * current folder, else the path; in quotes if it has blanks.  New memory (tn_free), or NULL. */
 char *tn_model_typed_name(const char *path);
 
 #endif

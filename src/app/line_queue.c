@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One thread reads and appends, another takes: a list behind a lock that is held for a moment.
- * Lines are counted: whichever thread is faster, it is plain which lines a signal came behind.
+ * One thread reads lines and appends them, another takes them: a list protected by a lock that is
+ * held only briefly.  Lines are counted, so that the lines before a signal are known whichever
+ * thread is faster.
  */
 #include "line_queue.h"
 
@@ -14,9 +15,10 @@
 #include "plat/plat.h"
 #include "prompt.h"
 
-/* What may wait to be taken; beyond it the reader waits. */
+/* Limit of the queue; beyond it the reader waits. */
 #define MAX_WAITING_BYTES ((size_t)64 << 20)
-/* A signal may come between the look and the wait, and not every system's wait ends with it. */
+/* A signal may arrive between the check and the wait, and not every system's wait is interrupted by
+ * it. */
 #define LOOK_EVERY_NS 100000000u
 
 struct entry {
@@ -28,15 +30,15 @@ struct tn_line_queue {
     struct tn_thread *thread;
     bool (*is_signal)(const char *line, size_t n);
     struct tn_lock lock;
-    _Atomic uint32_t n_changes; /* of the list: waiting threads look at it */
+    _Atomic uint32_t n_changes; /* of the list: threads wait for a change of it */
     struct entry *first, **end;
-    size_t n_bytes; /* in the list */
+    size_t n_bytes; /* of the queued lines */
     bool is_done;
-    enum tn_queued done; /* what comes behind the last line */
+    enum tn_queued done; /* the reason for the end of the lines */
     struct tern_error err;
-    _Atomic uint64_t n_signalled; /* a signal came behind so many lines */
-    uint64_t n_read;              /* the reader's */
-    uint64_t n_taken;             /* the taker's */
+    _Atomic uint64_t n_signalled; /* number of lines before the last signal */
+    uint64_t n_read;              /* lines; only for the reader */
+    uint64_t n_taken;             /* lines; only for the taker */
 };
 
 static void changed(struct tn_line_queue *q)

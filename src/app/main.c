@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern: the command.  Parses the command line, runs one command, ends with its exit code; a
- * program that was stopped by a signal ends by that signal, so that shells see it.
+ * tern: the command.  Parses the command line, runs one command, exits with its code; a program
+ * stopped by a signal ends by that signal, so that shells see it.
  */
 #include <signal.h>
 #include <string.h>
@@ -38,11 +38,11 @@ static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_HELP] = tn_cmd_help,
 };
 
-/* What a command takes at its deepest: 40 KiB at every CPU level, and 12 KiB for the frame of a
+/* The maximum stack depth of a command: 40 KiB at every CPU level, and 12 KiB for the frame of a
  * signal on a processor with the widest registers. */
 #define MIN_STACK_BYTES 53248u
 
-/* Where there is less, a command would end with SIGSEGV. */
+/* With less, a command would end with SIGSEGV. */
 static tern_status check_stack(struct tern_error *err)
 {
     const uint64_t n_limit = tn_stack_limit_bytes(), n_used = tn_stack_used_bytes();
@@ -55,12 +55,12 @@ static tern_status check_stack(struct tern_error *err)
                    (unsigned long long)((n_used + MIN_STACK_BYTES) / 1024 + 8));
 }
 
-/* A server that was told to end has done what it was told. */
+/* For a server, being stopped is the normal end. */
 static bool ends_by_request;
 
 static int dispatch(int argc, char **argv);
 
-/* As if the words had been typed after the program's name. */
+/* Runs words as if they had been typed after the program's name. */
 static int run_words(char *program, const char *const *words, int n)
 {
     char *argv[TN_MENU_MAX_WORDS + 2] = {program};
@@ -69,13 +69,13 @@ static int run_words(char *program, const char *const *words, int n)
     return dispatch(n + 1, argv);
 }
 
-/* A model that was fetched is talked to at once. */
+/* A fetched model is used in a conversation immediately. */
 static int run_menu(char *program)
 {
     struct tern_error err;
     struct tn_menu_choice choice;
     const tern_status status = tn_menu_ask(&choice, &err);
-    if (status == TERN_INPUT) /* nobody answers */
+    if (status == TERN_INPUT) /* the input ended */
         return 0;
     if (status != TERN_OK)
         return tn_error_print(&err);
@@ -111,7 +111,7 @@ static int dispatch(int argc, char **argv)
     return commands[o.command](&o);
 }
 
-/* A window that a double click opened would close before anybody could read the error. */
+/* A window opened by a double click would close before the user could read the error. */
 static void hold_window(int n_arguments, int exit_code)
 {
     static const char text[] = "Press a key to close this window.\n";

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * The menu of `tern` without arguments (menu.h): when to show it, what it offers, and reading the
+ * choice.
+ */
 #include "menu.h"
 
 #include <stdlib.h>
@@ -15,7 +19,7 @@
 
 static const char demo[] = "demo";
 
-/* ---- when ---- */
+/* ---- when to show it ---- */
 
 static bool is_beside_program(const char *name)
 {
@@ -34,15 +38,15 @@ bool tn_menu_is_wanted(const struct tn_options *o)
            tn_can_ask() && tn_is_terminal(TN_STDOUT) && !is_beside_program("model.tern");
 }
 
-/* ---- what ---- */
+/* ---- choices ---- */
 
 struct menu {
     struct tn_known_models known;
-    size_t i_demo;       /* of the known models; known.n: there is none */
+    size_t i_demo;       /* index in the known models; known.n: none */
     const char *fetched; /* name of the model to fetch; NULL: none fits */
 };
 
-/* The best model that fits, where it is not here yet. */
+/* Offers the best model that fits, unless it is here already. */
 static tern_status choose_fetched(struct menu *m, struct tern_error *err)
 {
     struct tn_pull_machine *machine = tn_alloc(sizeof *machine);
@@ -135,7 +139,7 @@ static size_t find_model(const struct menu *m, const char *answer)
     return is_number && number >= 1 && number <= m->known.n ? (size_t)number - 1 : m->known.n;
 }
 
-/* False: the answer means nothing. */
+/* False: the answer matches nothing. */
 static bool take(struct tn_menu_choice *out, struct menu *m, const char *answer)
 {
     if (strcmp(answer, "q") == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `tern` alone offers where nobody named a model: on a terminal, or in the window of a double
- * click.
+ * The menu of `tern` without arguments, on a terminal or in the window of a double click: choose a
+ * model, fetch one, or open the page.
  */
 #ifndef TN_MENU_H
 #define TN_MENU_H
@@ -11,8 +11,8 @@
 #include "options.h"
 #include "tern/status.h"
 
-/* Nothing was typed after `tern`: is there somebody to ask, and no model that is meant, by
- * $TERN_MODEL or as model.tern beside the program? */
+/* Whether nothing was typed after `tern`, there is a user to ask, and no model is implied by
+ * $TERN_MODEL or by model.tern next to the program. */
 bool tn_menu_is_wanted(const struct tn_options *o);
 
 #define TN_MENU_MAX_WORDS 3

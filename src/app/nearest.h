@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * "Did you mean": the known name nearest to a mistyped one.
+ * "Did you mean": finds the known name nearest to a mistyped one, for commands, flags, models and
+ * settings.
  */
 #ifndef TN_NEAREST_H
 #define TN_NEAREST_H
@@ -11,7 +12,7 @@
 struct tn_nearest {
     const char *typed;
     size_t n_typed;
-    const char *best; /* NULL while nothing is near enough */
+    const char *best; /* NULL while none is near enough */
     uint32_t distance;
 };
 

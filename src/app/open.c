@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding and opening a model.
+ * Finds and opens a model: by flag, argument, environment or the usual places; converts a source
+ * first; handles files that become unreadable.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +18,12 @@
 #include "plat/plat.h"
 #include "tern/inspect.h"
 
-/* ---- where is it ---- */
+/* ---- finding it ---- */
 
-/* Places where a model may lie that nobody named, best first, below the executable's folder. */
+/* Paths of implied models, best first, relative to the executable's folder. */
 static const char *const places[] = {"model.tern", "demo.tern", "../share/tern/demo.tern"};
 
-/* New memory (tn_free), or NULL with *tried listing the places. */
+/* New memory (tn_free), or NULL with *tried listing the paths. */
 static char *look_around(struct tn_buf *tried)
 {
     char *dir = tn_path_of_executable_dir();
@@ -40,14 +41,14 @@ static char *look_around(struct tn_buf *tried)
     return found;
 }
 
-/* NULL where a model is named on the command line, which counts more. */
+/* NULL if the command line names a model, which takes precedence. */
 static const char *model_of_environment(const struct tn_options *o, const char *positional)
 {
     const char *variable = getenv("TERN_MODEL");
     return !positional && !o->model && variable && variable[0] ? variable : NULL;
 }
 
-/* A model that nobody named. */
+/* Finds a model if none was named. */
 static tern_status find_unnamed(char **out, bool may_ask, struct tern_error *err)
 {
     struct tn_buf tried = {0};
@@ -91,7 +92,7 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
     return find_unnamed(out, may_ask, err);
 }
 
-/* No path, but a model's name? */
+/* Whether it is a model's name, not a path. */
 static bool is_name(const char *argument)
 {
     char *path = NULL;
@@ -122,7 +123,7 @@ bool tn_argument_is_model(const char *argument)
     return begins_so;
 }
 
-/* ---- a file that changes under us ---- */
+/* ---- a file that becomes unreadable ---- */
 
 static char fault_line[600];
 
@@ -144,7 +145,7 @@ static void watch_file(const char *path)
 
 /* ---- open ---- */
 
-/* The price of an option that trades it for speed. */
+/* Notes the loss of precision of an option that trades it for speed. */
 static void say_error_of_inputs(const struct tn_options *o, const struct tern_model *model)
 {
     const struct tern_model_config *c = tern_model_config(model);
@@ -170,7 +171,7 @@ static tern_status read_machine(struct tn_opened *out, struct tern_error *err)
     return TERN_OK;
 }
 
-/* A GGUF file or a folder in *path gives way to its .tern file. */
+/* Replaces a GGUF file or a folder in *path by its .tern file. */
 static tern_status convert_source(char **path, const struct tn_options *o, struct tern_error *err)
 {
     char *source = *path;

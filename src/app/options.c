@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of commands and flags. Its order is the order of the help.
+ * The table of commands and flags, from which args.c parses and help.c prints.  Its order is the
+ * order of the help.
  */
 #include "options.h"
 

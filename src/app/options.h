@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The commands and flags of the program: one table makes the parser (args.c) and the help
+ * The commands and flags of the program: one table drives the parser (args.c) and the help
  * (help.c), so that they cannot disagree.
  */
 #ifndef TN_OPTIONS_H
@@ -37,8 +37,8 @@ struct tn_command_row {
     const char *arguments;   /* "[MODEL] [TEXT]" */
     const char *summary;     /* at most 42 characters, for the list of commands */
     const char *example;     /* at most 34, without "tern", for the same list */
-    const char *text;        /* what else `help COMMAND` says; lines of at most 80 characters */
-    uint32_t max_positional; /* arguments that are not flags */
+    const char *text;        /* further text of `help COMMAND`; lines of at most 80 characters */
+    uint32_t max_positional; /* maximum number of arguments that are not flags */
 };
 extern const struct tn_command_row tn_command_rows[TN_N_COMMANDS];
 
@@ -52,8 +52,8 @@ struct tn_text_list {
     size_t n;
 };
 
-/* What the command line said; the defaults are those of the table. Texts are borrowed from argv
- * and valid UTF-8. */
+/* The parsed command line; defaults come from the table.  Texts are borrowed from argv and valid
+ * UTF-8. */
 struct tn_options {
     enum tn_command command;
     bool is_command_given; /* false: `tern --prompt Hi` */
@@ -66,15 +66,15 @@ struct tn_options {
     const char *prompt;
     const char *file;
     const char *system;
-    const char *template_name; /* or a file */
+    const char *template_name; /* name, or a file */
     const char *date;          /* YYYY-MM-DD; NULL: today */
     const char *session;       /* a saved conversation, kept up to date */
     bool session_cache;        /* keys and values beside it */
     const char *prefix_cache;  /* keys and values of the prompt */
-    const char *schema;        /* a file: what the answer must be */
-    const char *history;       /* a file for what is typed */
-    bool jsonl;                /* a conversation as JSON, a line each */
-    bool plain;                /* on a terminal: text as it comes */
+    const char *schema;        /* a file: restricts the answer */
+    const char *history;       /* a file of earlier input */
+    bool jsonl;                /* a conversation as JSON, one object per line */
+    bool plain;                /* on a terminal: no wrapping and no styles */
     struct tn_text_list stop;
     int64_t mode;  /* enum tn_mode */
     int64_t level; /* -1 quiet, 0, 1 verbose */
@@ -95,8 +95,8 @@ struct tn_options {
     uint64_t ctx;     /* 0: not given */
     int64_t kv;       /* enum tern_kv, -1: planned */
     int64_t inputs;   /* enum tern_inputs_as */
-    int64_t draft;    /* ids drafted at most */
-    uint64_t draft_wrong; /* of a recorded answer, every so many; 0: none */
+    int64_t draft;    /* maximum drafted ids */
+    uint64_t draft_wrong; /* every n-th draft of a recorded answer is wrong; 0: none */
     uint64_t threads; /* 0: not given */
     const char *cpu;
     uint64_t ram;     /* bytes; 0: not given */
@@ -112,13 +112,13 @@ struct tn_options {
     int64_t pack;        /* enum tern_pack */
     const char *pre;
     bool no_tokenizer;
-    bool no_convert; /* run, chat, serve: refuse sources that are not converted yet */
+    bool no_convert; /* run, chat, serve: refuse sources that have not been converted */
     bool force;
 
     const char *probe_root; /* a recorded machine instead of this one */
     const char *record;     /* directory for a recording of this machine */
 
-    bool keep; /* pull: the download, too */
+    bool keep; /* pull: keep the download, too */
     bool json;
     bool tensors;
     bool special;
@@ -169,10 +169,10 @@ enum tn_option_kind {
     TN_OPT_TEXT,   /* const char * */
     TN_OPT_LIST,   /* appended to a struct tn_text_list; not empty */
     TN_OPT_COUNT,  /* uint64_t in [low, high] */
-    TN_OPT_REAL,   /* double in [real_low, real_high]; above real_low when `open` */
+    TN_OPT_REAL,   /* double in [real_low, real_high]; above real_low if `open` */
     TN_OPT_CHOICE, /* int64_t: index in `choices` */
-    TN_OPT_SIZE,   /* uint64_t bytes: "900M", "1.5g" (powers of 1024); a number alone is bytes and
-                      at least a MiB, so that "4" is not taken for one */
+    TN_OPT_SIZE,   /* uint64_t bytes: "900M", "1.5g" (powers of 1024); a number without unit is
+                    * bytes and at least a MiB, so that "4" is an error */
     TN_OPT_STATS,  /* --stats or --stats=json */
 };
 
@@ -182,23 +182,23 @@ struct tn_option_row {
     enum tn_option_kind kind;
     size_t slot;          /* offset in struct tn_options */
     uint32_t commands;    /* bits of enum tn_command */
-    const char *value;    /* "N": how help calls the value; NULL for flags */
+    const char *value;    /* "N": the value's name in the help; NULL for flags */
     const char *initial;  /* default as it would be typed; NULL: none */
     const char *otherwise; /* a default that is not a constant, in words: "the model's" */
     const char *choices;  /* "f32|f16|q8" */
     uint64_t low, high;
     double real_low, real_high;
     bool open;
-    bool hidden;      /* another name of a row, or an old spelling; not in the help */
-    const char *help; /* a few words; range and default are added */
+    bool hidden;      /* an alias of a row, or an old spelling; not in the help */
+    const char *help; /* a few words; range and default are appended */
 };
 extern const struct tn_option_row tn_option_rows[];
 extern const uint32_t tn_n_option_rows;
 
-/* "0 to 2", "above 0, at most 1", "one of f32, f16, q8"; "" when there is no limit. */
+/* "0 to 2", "above 0, at most 1", "one of f32, f16, q8"; "" if there is no limit. */
 void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_out);
 
-/* Was the flag whose value lies in this member given? */
+/* Whether the flag with this member was given. */
 bool tn_options_given_slot(const struct tn_options *options, size_t slot);
 #define tn_options_given(options, member)                                                          \
     tn_options_given_slot((options), offsetof(struct tn_options, member))

@@ -1,4 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads and writes NAME.json next to NAME.tern, which records the repository and revision of a
+ * pulled model (pull.h).
+ */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +14,7 @@
 
 #define MAX_BYTES 4096u
 
-/* "DIR/NAME.tern" -> "DIR/NAME.json", in new memory. */
+/* "DIR/NAME.tern" to "DIR/NAME.json", in new memory. */
 static char *path_beside(const char *path)
 {
     struct tn_buf beside = {0};

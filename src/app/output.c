@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Standard output and standard error.
+ * Writes results to standard output and messages to standard error (output.h): escapes control
+ * characters, wraps on terminals, remembers the first write error.
  */
 #include "output.h"
 
@@ -18,13 +19,13 @@
 
 /* ---- terminals ---- */
 
-/* What a terminal may obey, but for line breaks and tabs. */
+/* Characters that a terminal may interpret, except line breaks and tabs. */
 static bool is_hidden(uint32_t c)
 {
     return tn_is_control(c) && c != '\n' && c != '\t';
 }
 
-/* \xNN, \uNNNN or \UNNNNNNNN. */
+/* Writes \xNN, \uNNNN or \UNNNNNNNN. */
 static int write_escape(enum tn_stream stream, uint32_t c)
 {
     char shown[16];
@@ -33,8 +34,9 @@ static int write_escape(enum tn_stream stream, uint32_t c)
     return tn_write_stream(stream, shown, (size_t)n);
 }
 
-/* Bytes as they are; on a terminal that does not take UTF-8 other characters than ASCII as escapes,
- * with hide_controls also control characters, on any terminal. Result: that of tn_write_stream. */
+/* Writes text verbatim, except that non-ASCII characters become escapes on a terminal without
+ * UTF-8, and, with hide_controls, control characters on any terminal.  Result: that of
+ * tn_write_stream. */
 static int write_text(enum tn_stream stream, const char *text, size_t n, bool hide_controls)
 {
     bool is_ascii = !tn_terminal_is_utf8();
@@ -64,9 +66,9 @@ static int write_text(enum tn_stream stream, const char *text, size_t n, bool hi
 enum { OUT_READER_LEFT = 1, OUT_FAILED = 2, OUT_NO_MEMORY = 3 };
 
 static struct {
-    int result; /* of tn_write_stream, or OUT_NO_MEMORY; not 0: closed */
+    int result; /* of tn_write_stream, or OUT_NO_MEMORY; nonzero: closed */
     bool any;
-    char last; /* last byte that was written */
+    char last; /* last byte written */
 } out;
 
 static bool out_write(const char *text, size_t n, bool hide_controls)
@@ -114,7 +116,7 @@ void tn_out_set_plain(bool is_plain)
     answer.is_plain = is_plain;
 }
 
-/* Styles on this stream? Only on a terminal that is not dumb, without NO_COLOR. */
+/* Whether this stream has styles: only on a terminal that is not dumb, without NO_COLOR. */
 static bool is_styled(enum tn_stream stream)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -210,7 +212,7 @@ int tn_out_finish(int exit_code)
     if (out.result == 0 || (exit_code != 0 && exit_code != 130))
         return exit_code;
     if (out.result == OUT_READER_LEFT)
-        return exit_code; /* it has what it wanted */
+        return exit_code; /* the reader had all it wanted */
     if (out.result == OUT_NO_MEMORY)
         return tn_error_say(TERN_MEMORY, "no memory for the output");
     return tn_error_say(TERN_OUTPUT, "standard output cannot be written (disk full or closed?)");
@@ -236,7 +238,7 @@ int tn_message_level(void)
     return message_level;
 }
 
-/* On a terminal wrapped at words, if there is memory for it. */
+/* Wraps at words on a terminal, if there is memory for it. */
 static void write_wrapped(const char *text, size_t n, bool hide_controls)
 {
     struct tn_buf rows = {0};
@@ -248,7 +250,7 @@ static void write_wrapped(const char *text, size_t n, bool hide_controls)
     tn_buf_fini(&rows);
 }
 
-/* Needs no memory: there may be none left, which is what has to be said then. */
+/* Allocates nothing, because the message may report that memory is exhausted. */
 static void say(const char *prefix, const char *text)
 {
     char line[sizeof((struct tern_error *)0)->detail + 32];
@@ -316,7 +318,7 @@ void tn_message_wrapped(const char *text, size_t n)
     write_wrapped(text, n, true);
 }
 
-/* Messages are dimmed only on a terminal that is not dumb, without NO_COLOR. */
+/* Dims messages only on a terminal that is not dumb, without NO_COLOR. */
 static bool may_dim_messages(void)
 {
     return is_styled(TN_STDERR);
@@ -332,7 +334,7 @@ const char *tn_message_plain(void)
     return may_dim_messages() ? "\x1B[0m" : "";
 }
 
-/* ---- numbers for people ---- */
+/* ---- numbers for display ---- */
 
 static struct tn_size_text scale(double n, double step, const char *const *units)
 {

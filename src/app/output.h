@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Everything that the command writes: results to standard output, all else to standard error.
+ * All output of the command: results to standard output, everything else to standard error.
  *
  * Results fail once: after the first write error nothing more is written, and tn_out_finish turns
  * it into the exit code (a reader that closed the pipe is no error).
@@ -17,59 +17,60 @@
 
 /* ---- results ---- */
 
-/* Writes through, unbuffered. False when the output is gone. */
+/* Writes immediately, unbuffered.  False if the output was closed. */
 bool tn_out_write(const void *bytes, size_t n);
 bool tn_out_text(const char *text);
 bool tn_out_printf(const char *format, ...) TN_PRINTF(1, 2);
-/* Writes and frees; a text that memory did not suffice for counts as a write error. */
+/* Writes and frees; a text that did not fit into memory counts as a write error. */
 bool tn_out_buf(struct tn_buf *buf);
-/* Generated text: like tn_out_write, but on a terminal control characters other than newline and
- * tab are shown as \x1B. `text` is whole UTF-8 characters. */
+/* Writes generated text: like tn_out_write, but a terminal shows control characters other than
+ * newline and tab as \x1B.  `text` is whole UTF-8 characters. */
 bool tn_out_generated(const char *text, size_t n);
 /* The same for a whole text of several lines, wrapped at words on a terminal. */
 bool tn_out_wrapped(const char *text, size_t n);
-/* Text of an answer, as it comes: like tn_out_generated, but on a terminal wrapped at words, with
- * light Markdown (repl/flow.h) where styles are allowed.  A word waits until it is complete: the
- * next call of tn_out_end_line or of another function here writes it. */
+/* Writes streamed text of an answer: like tn_out_generated, but a terminal gets it wrapped at
+ * words, with light Markdown (repl/flow.h) if styles are allowed.  A word is held back until it is
+ * complete: the next call of tn_out_end_line or of another function here writes it. */
 bool tn_out_answer(const char *text, size_t n);
-/* Answers are not wrapped and have no styles. */
+/* Disables wrapping and styles of answers. */
 void tn_out_set_plain(bool is_plain);
-/* Ends a text that does not end in a newline; nothing when nothing was written. */
+/* Ends a text that does not end in a newline; no effect if nothing was written. */
 bool tn_out_end_line(void);
 /* False after a write error. */
 bool tn_out_is_open(void);
-/* True after a write error that tn_out_finish will report: not when the reader has left. */
+/* True after a write error that tn_out_finish will report; not if the reader closed the pipe. */
 bool tn_out_has_failed(void);
-/* The exit code of a command that would end with `exit_code`; says so when writing failed. */
+/* The exit code of a command that would end with `exit_code`; reports a write error. */
 int tn_out_finish(int exit_code);
 
 /* ---- messages ---- */
 
-/* Called before each message, so that what else is on the screen can make way; NULL: nothing. */
+/* Sets a function that is called before each message, for instance to erase a progress line; NULL:
+ * none. */
 void tn_message_set_before(void (*before)(void));
-/* -1: warnings and errors only, 0, 1: verbose. */
+/* -1: warnings and errors only, 0: normal, 1: verbose. */
 void tn_message_set_level(int level);
 int tn_message_level(void);
-/* "tern: error: ..." on one line; returns the exit code of the status. */
+/* Prints "tern: error: ..." on one line; returns the exit code of the status. */
 int tn_error_print(const struct tern_error *err);
 /* The same from a format. */
 int tn_error_say(tern_status status, const char *format, ...) TN_PRINTF(2, 3);
 void tn_warning_say(const char *format, ...) TN_PRINTF(1, 2);
-/* "tern: note: ..."; nothing when quiet. */
+/* Prints "tern: note: ..."; nothing if quiet. */
 void tn_note_say(const char *format, ...) TN_PRINTF(1, 2);
-/* A line to standard error as it is; nothing when quiet. */
+/* Prints a line to standard error verbatim; nothing if quiet. */
 void tn_info_say(const char *format, ...) TN_PRINTF(1, 2);
 
-/* Text as it is to standard error, control characters shown as tn_out_generated does. Makes no way
- * for itself: for what is written in parts. */
+/* Writes text to standard error, with control characters shown as by tn_out_generated.  Does not
+ * call the function of tn_message_set_before: for text written in pieces. */
 void tn_message_text(const char *text, size_t n);
 /* The same for a whole text, wrapped at words on a terminal; wrapped rows are indented by two. */
 void tn_message_wrapped(const char *text, size_t n);
-/* What begins and ends dim text there; "" where it is not styled. */
+/* The sequences that begin and end dim text; "" without styles. */
 const char *tn_message_dim(void);
 const char *tn_message_plain(void);
 
-/* ---- numbers for people ---- */
+/* ---- numbers for display ---- */
 
 struct tn_size_text {
     char text[32];

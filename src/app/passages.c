@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Passages of a text.
+ * Divides a text into passages (passages.h): lines or paragraphs, and splits long ones at the best
+ * boundary near their middle.
  */
 #include "passages.h"
 
@@ -11,7 +12,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Takes blanks off both ends; the line moves on with what goes at the start. */
+/* Removes blanks from both ends; advances the line number past the ones at the start. */
 static void trim(struct tn_passage *p)
 {
     while (p->n > 0 && is_blank(p->text[0])) {
@@ -28,7 +29,7 @@ void tn_passages_start(struct tn_passages *out, const char *text, size_t n, bool
     *out = (struct tn_passages){.at = text, .end = text + n, .line = 1, .by_line = by_line};
 }
 
-/* The line at p->at without its end; p goes behind it. */
+/* The line at p->at without its end; advances p past it. */
 static struct tn_passage next_line(struct tn_passages *p)
 {
     const char *newline = memchr(p->at, '\n', (size_t)(p->end - p->at));
@@ -56,11 +57,11 @@ bool tn_passages_next(struct tn_passages *p, struct tn_passage *out)
     return out->n > 0;
 }
 
-/* ---- passages that are too long ---- */
+/* ---- splitting long passages ---- */
 
 enum { AT_LINE, AT_SENTENCE, AT_WORD, AT_CHARACTER, N_PLACES };
 
-/* May a part end before text[i], 0 < i < n? */
+/* Whether a passage may be split before text[i], 0 < i < n. */
 static bool is_place(const char *text, size_t i, int kind)
 {
     switch (kind) {
@@ -75,7 +76,7 @@ static bool is_place(const char *text, size_t i, int kind)
     }
 }
 
-/* The place nearest to the middle, in the middle half of n bytes; 0: there is none. */
+/* The boundary nearest to the middle, in the middle half of n bytes; 0: there is none. */
 static size_t find_place(const char *text, size_t n, int kind)
 {
     for (size_t d = 0; d <= n / 4; d++) {

@@ -15,7 +15,7 @@
 
 static bool shows_prompt;
 
-/* Bounds what is kept of a line that never ends. */
+/* Limits the memory for a line that never ends. */
 static void append_line(void *arg, const char *bytes, size_t n)
 {
     struct tn_buf *message = arg;
@@ -36,7 +36,7 @@ static bool has_at(const struct tn_buf *message, size_t at)
     return message->n_bytes >= at + 3 && memcmp(message->data + at, QUOTES, 3) == 0;
 }
 
-/* What the block holds is text, also behind a slash. */
+/* The contents of a block are text, even if they begin with a slash. */
 static void finish_block(struct tn_buf *message)
 {
     size_t n = message->n_bytes - 3 - (has_at(message, message->n_bytes - 3) ? 3 : 0);
@@ -47,7 +47,7 @@ static void finish_block(struct tn_buf *message)
     message->n_bytes = n + has_slash;
 }
 
-/* Does the message go on behind its last line, which began at `start`? */
+/* Whether the message continues after its last line, which begins at `start`. */
 static bool goes_on(struct tn_buf *message, size_t start)
 {
     if (has_at(message, 0)) {
@@ -93,7 +93,7 @@ static enum tn_line read_message(void *state, const char *prompt, const char *mo
     (void)state;
     enum tn_line kind = read_lines(prompt, more, message, err);
     if (kind != TN_LINE_TEXT)
-        show("\n"); /* behind the prompt */
+        show("\n"); /* ends the line of the prompt */
     return kind;
 }
 

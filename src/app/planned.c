@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The plan of a run.
+ * Makes the plan of a run from flags and machine, prints its notices, and creates the engine that
+ * it describes (planned.h).
  */
 #include "planned.h"
 

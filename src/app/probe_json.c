@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern probe --json. Unknown and unlimited are null.
+ * tern probe --json: the machine and the plan as one JSON object, whose keys tests/manifest lists.
+ * Unknown and unlimited values are null.
  */
 #include "json_io.h"
 #include "probe.h"
@@ -49,7 +50,7 @@ static json_t *kinds(const struct tern_sysinfo *m)
     return list;
 }
 
-/* Cores of the machine that are fast enough for decoding, and the others. */
+/* Counts the cores that are fast enough for decoding, and the others. */
 static void count_cores(const struct tern_sysinfo *m, uint32_t *n_performance,
                         uint32_t *n_efficiency)
 {
@@ -135,7 +136,7 @@ static json_t *reasons(const struct tern_plan *plan)
     return list;
 }
 
-/* What the model file and anonymous memory hold with the context filled. */
+/* Memory of the model file and anonymous memory with the context filled. */
 static json_t *plan_memory(const struct tn_probe *p)
 {
     const struct tern_plan_memory *m = &p->plan.memory;

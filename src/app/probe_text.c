@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern probe for people: what is there, what limits it, what follows.
+ * tern probe as text: resources of the machine, their limits, the resulting plan, and what more or
+ * less memory would change.
  */
 #include <stdio.h>
 #include <string.h>
@@ -79,7 +80,7 @@ static void print_processor(const struct tn_probe *p)
 
 /* ---- memory ---- */
 
-/* One limit, with a mark at the one that binds; nothing when there is none. */
+/* Prints one limit, with a mark if it binds; nothing if there is none. */
 static void print_limit(const struct tern_plan *plan, enum tern_bound bound, const char *label,
                         uint64_t bytes)
 {
@@ -157,7 +158,7 @@ static const char *label_of(const char *what)
     return what;
 }
 
-/* Memory with the context filled, the largest parts first as a rule. */
+/* Memory with the context filled, usually the largest items first. */
 static void print_needed(const struct tn_probe *p)
 {
     const struct tern_plan_memory *m = &p->plan.memory;
@@ -186,7 +187,7 @@ static void print_needed(const struct tn_probe *p)
                           rows[i].what);
 }
 
-/* Decoding reads what a token needs once, and comes near the rate of memory at best. */
+/* Decoding reads each needed byte once, so its speed is at most that of reading memory. */
 static void print_speed(const struct tn_probe *p)
 {
     const double per_token = (double)p->bytes_per_token;
@@ -222,8 +223,8 @@ static void print_plan(const struct tn_probe *p)
         tn_out_printf("note: %s\n", plan->notices[i]);
 }
 
-/* The machine if the limit that binds left `bytes`, and system and control group no less: the other
- * limits stay. */
+/* The machine with `bytes` available under the binding limit, and at least as much in system and
+ * control group; the other limits stay. */
 static void set_available(struct tern_sysinfo *m, enum tern_bound binding, uint64_t bytes)
 {
     const struct {
@@ -249,7 +250,7 @@ static void set_available(struct tern_sysinfo *m, enum tern_bound binding, uint6
     }
 }
 
-/* What this machine would do if the limit that binds were another. */
+/* The plan for this machine if the binding limit were different. */
 static void print_what_if(const struct tn_probe *p)
 {
     static const struct {

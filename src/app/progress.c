@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The progress line.
+ * Draws the progress line (progress.h): percentage, rate and remaining time, from the updates of
+ * the current task.
  */
 #include "progress.h"
 
@@ -18,13 +19,13 @@ static struct {
     const char *what; /* NULL: no task */
     enum tn_progress_unit unit;
     bool lines;
-    uint64_t n_before; /* done before the start */
+    uint64_t n_before; /* done before the task began */
     char step[96];
     uint64_t start_ns;
     uint64_t drawn_ns;
     uint64_t n_done, n_total;
-    bool is_drawn; /* since it was updated */
-    size_t n_shown; /* bytes of the line on the screen; the line is ASCII */
+    bool is_drawn; /* since the last update */
+    size_t n_shown; /* length of the line on the screen; it is ASCII */
     uint64_t n_tenths;
 } progress;
 
@@ -120,7 +121,7 @@ static void draw(uint64_t now)
     progress.is_drawn = true;
 }
 
-/* Is there a line that is due?  Without a terminal a tenth may be. */
+/* Whether a line is due.  Without a terminal, a line per 10 % is. */
 static bool is_due(uint64_t now)
 {
     if (!progress.what || tn_message_level() < 0 || now - progress.start_ns < SHOW_AFTER_NS)

@@ -16,19 +16,19 @@ enum tn_progress_unit {
     TN_PROGRESS_STEPS
 };
 
-/* Begins a task. `lines`: without a terminal a line per 10 %. */
+/* Begins a task.  `lines`: without a terminal, print a line per 10 %. */
 void tn_progress_start(const char *what, enum tn_progress_unit unit, bool lines);
-/* So many units were done before the task began; they do not count for its rate. */
+/* Sets the number of units done before the task began; they do not count for its rate. */
 void tn_progress_set_before(uint64_t n_before);
 void tn_progress_update(uint64_t n_done, uint64_t n_total);
-/* What the next step is, for TN_PROGRESS_STEPS; `text` is copied. */
+/* Names the next step, for TN_PROGRESS_STEPS; `text` is copied. */
 void tn_progress_name_step(const char *text);
-/* Called every few milliseconds by long tasks: shows the line where nothing was updated since it
- * was due. */
+/* Called every few milliseconds by long tasks: draws the line if it is due and nothing was updated
+ * since. */
 void tn_progress_tick(void);
-/* Ends the task; the line is gone. */
+/* Ends the task and erases the line. */
 void tn_progress_end(void);
-/* Erases the line until the next update, for other text on the screen. */
+/* Erases the line until the next update, so that other text can be written. */
 void tn_progress_hide(void);
 
 #endif

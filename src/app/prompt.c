@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading the prompt.
+ * Reads the prompt from -p, a file or standard input (prompt.h), and checks that it is UTF-8.
  */
 #include "prompt.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern pull, between its files: what known models mean for this machine, and where a pulled model
- * came from.
+ * tern pull, shared between its files: estimates of known models for this machine, and the origin
+ * of a pulled model.
  */
 #ifndef TN_APP_PULL_H
 #define TN_APP_PULL_H
@@ -14,22 +14,23 @@
 #include "tern/status.h"
 #include "tern/sysinfo.h"
 
-/* ---- what a model would do here ---- */
+/* ---- estimates for this machine ---- */
 
-/* What decides about all models: read and measured once. */
+/* The facts about the machine, read and measured once for all models. */
 struct tn_pull_machine {
     struct tern_sysinfo info;
-    uint32_t n_threads;    /* that would decode */
+    uint32_t n_threads;    /* number that would decode */
     const char *cpu_level; /* "avx2"; "": unknown */
-    double stream_gb_s;    /* they read; 0: not measured */
+    double stream_gb_s;    /* their rate of reading memory; 0: not measured */
 };
 
-/* Reads the machine and measures its memory; half a second. */
+/* Reads the machine and measures its memory rate; takes half a second. */
 void tn_pull_machine_read(struct tn_pull_machine *out);
 
 struct tn_pull_estimate {
     uint64_t memory_bytes; /* file and cache, at a context of 4096 or the model's */
-    bool fits;             /* in what is available now, without reading from disk while it runs */
+    bool fits;             /* in the memory available now, without reading from disk while it
+                            * runs */
     double tok_s;          /* 0: unknown */
 };
 
@@ -43,15 +44,15 @@ uint32_t tn_pull_best(const struct tn_pull_estimate *estimates);
 /* tern pull without an argument; returns the exit code. */
 int tn_pull_list(const struct tn_options *o);
 
-/* ---- where a model came from ---- */
+/* ---- the origin of a model ---- */
 
-/* NAME.json beside NAME.tern. */
+/* The contents of NAME.json next to NAME.tern. */
 struct tn_origin {
     char repository[200]; /* "OWNER/REPO"; "": unknown */
     char revision[41];
 };
 
-/* Of the .tern file at `path`; all "" where nothing is known. */
+/* Reads the origin of the .tern file at `path`; all "" if unknown. */
 void tn_origin_read(struct tn_origin *out, const char *path);
 tern_status tn_origin_write(const struct tn_origin *origin, const char *path,
                             struct tern_error *err);

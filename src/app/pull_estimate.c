@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory and speed of a model that is not here yet.
+ * Estimates memory and speed of a model before it is downloaded.
  *
  * Memory is planned as for an open model, from the sizes in the catalogue.  A decoded token reads
- * token_bytes once: at a share of the rate at which this machine reads memory, or as fast as its
- * threads multiply, whichever is less.  Share and limits are those of bench/README.md.
+ * token_bytes once: at a share of this machine's memory rate, or as fast as its threads multiply,
+ * whichever is slower.  Share and limits come from bench/README.md.
  */
 #include <string.h>
 
@@ -14,12 +14,13 @@
 #include "tern/plan.h"
 
 #define CONTEXT 4096u
-#define SESSION_BYTES ((uint64_t)48 << 20) /* scratch memory of a session, and what a model holds */
+#define SESSION_BYTES ((uint64_t)48 << 20) /* scratch memory of a session, and memory of an open
+                                            * model */
 #define READING_TOK_S 5.0
-#define STREAM_SHARE 0.72 /* what decoding takes of the stream rate: 67 to 86 % */
+#define STREAM_SHARE 0.72 /* the share of the stream rate that decoding reaches: 67 to 86 % */
 
-/* GB/s of weights that one thread of a Zen 5 multiplies, for levels where this may be less than
- * what it reads.  Other levels were measured too little for a limit. */
+/* GB/s of weights that one thread of a Zen 5 multiplies, for levels where this may be below its
+ * memory rate.  Other levels were not measured enough for a limit. */
 static const struct {
     const char *level;
     double int8, bits16;
@@ -87,7 +88,7 @@ uint32_t tn_pull_best(const struct tn_pull_estimate *estimates)
         if (model->pooling[0] || !estimates[i].fits)
             continue;
         if (estimates[i].tok_s >= READING_TOK_S || estimates[i].tok_s == 0)
-            return i; /* rows are in the order of ranks */
+            return i; /* rows are sorted by rank */
         if (best == UINT32_MAX || estimates[i].tok_s > estimates[best].tok_s)
             best = i;
     }

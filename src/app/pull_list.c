@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern pull without an argument: the known models, and what each would be on this machine.
+ * tern pull without an argument: lists the known models with the memory and speed to expect on this
+ * machine.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "output.h"
 #include "pull.h"
 
-/* "16", "4.2", "" where unknown. */
+/* Formats "16", "4.2", or "" if unknown. */
 static void format_speed(char *text, size_t n_text, const struct tn_pull_estimate *e)
 {
     text[0] = '\0';

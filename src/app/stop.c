@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What ends a command early, and the callback of long tasks that asks for it.
+ * Detects requests to stop a command (Ctrl-C, SIGTERM, SIGHUP), in the callbacks of long tasks.
  */
 #include "app.h"
 #include "plat/plat.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Choosing the chat template: --template NAME or FILE, else the model's own.
+ * Chooses the chat template: --template NAME or FILE, else the model's; checks names in flags
+ * before anything is opened.
  */
 #include "template.h"
 
@@ -95,8 +96,8 @@ static void note_missing(const struct tern_chat_template *t, const struct tern_m
                     missing, tern_chat_template_name(t));
 }
 
-/* The template of this name: the model's own where that is it, for it also renders tools and
- * reasoning; else the built-in one. NULL: there is none. */
+/* The template of this name: the model's if it has that name, because it also renders tools and
+ * reasoning; else the built-in one.  NULL: there is none. */
 static const struct tern_chat_template *find_named(const char *name, const struct tern_model *model)
 {
     const struct tern_chat_template *own;

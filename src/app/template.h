@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The chat template that the flags and the model ask for, and the date that it may tell.
+ * The chat template that flags and model select, and the date that it may print.  `run`, `chat` and
+ * `tokenize --chat` use it.
  */
 #ifndef TN_TEMPLATE_H
 #define TN_TEMPLATE_H
@@ -15,16 +16,16 @@ struct tn_template {
     struct tern_chat_params params;
 };
 
-/* The template of --template, else the model's; none with --raw, or in `run` where the model has
- * none.  Its parameters have the model's tokens and the date.  TERN_USAGE: flags that need a
+/* Chooses the template of --template, else the model's; none with --raw, or in `run` if the model
+ * has none.  Sets the texts of the model's tokens and the date.  TERN_USAGE: flags that need a
  * template without one, or one with --raw; TERN_INPUT, TERN_UNSUPPORTED: a file that cannot be read
- * or understood. */
+ * or parsed. */
 tern_status tn_template_choose(struct tn_template *out, const struct tn_options *o,
                                const struct tern_model *model, struct tern_error *err);
 void tn_template_fini(struct tn_template *t);
 
-/* --template, --date and --cpu say something that exists here. For `run` and `chat`, before they
- * open anything. */
+/* Checks that --template, --date and --cpu name something that exists.  For `run` and `chat`,
+ * before they open anything. */
 tern_status tn_check_names(const struct tn_options *o, struct tern_error *err);
 
 #endif
