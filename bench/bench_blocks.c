@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrices in blocks: GB/s of one input from the second-level cache and from memory, multiply-adds
- * per second of several inputs from cache.  Dimensions of Qwen3-4B: 2560 columns.
+ * Measures products of matrices in blocks: GB/s of one input from the second-level cache and from
+ * memory, multiply-adds per second of several inputs from cache.  Dimensions of Qwen3-4B: 2560
+ * columns.
  */
 #include "bench/bench_blocks.h"
 
@@ -15,7 +16,7 @@
 #include "kern/blocks_source.h"
 #include "plat/plat.h"
 
-#define ARENA_BYTES ((size_t)512 << 20) /* beyond the last cache */
+#define ARENA_BYTES ((size_t)512 << 20) /* larger than the last-level cache */
 
 enum { COLS = 2560, CACHE_ROWS = 256, MEMORY_ROWS = 4096, MAX_TOKENS = 512 };
 
@@ -60,7 +61,7 @@ static void allocate(struct work *w)
     }
 }
 
-/* A matrix of n_rows random rows; from memory: as many as fit the arena, one after the other. */
+/* Makes a matrix of n_rows random rows; from memory: consecutive ones, as many as fit the arena. */
 static void set_matrix(struct work *w, const struct blocks_type *type, uint32_t n_rows)
 {
     enum { SOURCE_ROWS = 16 };
@@ -142,7 +143,7 @@ static void bench_gemm(struct work *w, const struct blocks_type *type)
     }
 }
 
-/* The types that most files consist of: a sweep of all twelve would take an hour. */
+/* The most frequent types of published files: a sweep of all twelve would take an hour. */
 static bool is_swept(const char *name)
 {
     return !strcmp(name, "Q8_0") || !strcmp(name, "Q4_K") || !strcmp(name, "Q6_K");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The float kernels: head and attention in GB/s from the second-level cache and from memory, the
- * rest in nanoseconds per value.  Dimensions of BitNet 2B-4T.
+ * Measures the float kernels: head and attention in GB/s from the second-level cache and from
+ * memory, the rest in nanoseconds per value.  Dimensions of BitNet 2B-4T.
  */
 #include "bench/bench_float.h"
 
@@ -15,7 +15,7 @@
 #include "bench/timing.h"
 #include "plat/plat.h"
 
-#define ARENA_BYTES ((size_t)256 << 20) /* beyond the last cache */
+#define ARENA_BYTES ((size_t)256 << 20) /* larger than the last-level cache */
 
 enum { HIDDEN = 2560, FFN = 6912, HEADS = 20, HEAD_DIM = 128, QUERIES = 4, BLOCK = TN_KV_BLOCK };
 enum { ROTATED = 5120, ROTATED_BLOCK = 1024 };
@@ -28,7 +28,7 @@ struct work {
     call_fn *call;
     bool from_memory;
     unsigned char *arena; /* weights or cached rows: normal numbers in f32, f16 and bf16 */
-    size_t offset;        /* of what the call reads */
+    size_t offset;        /* of the data that the call reads */
     size_t bytes;         /* that the call reads from the arena */
     uint32_t n_rows;      /* of the head */
     uint16_t *scales;
@@ -110,7 +110,7 @@ static void call_norm_quant(struct work *w)
     ((tn_rms_norm_quant_fn *)w->row->fn)(w->q, w->x, w->x, FFN, 1e-5f);
 }
 
-/* Scale 0 keeps what add_i32_f32 sums up over many calls small. */
+/* Scale 0 keeps the sums of add_i32_f32 small over many calls. */
 static void call_scale(struct work *w)
 {
     ((tn_scale_i32_f32_fn *)w->row->fn)(w->y, w->sums, FFN, 0.0f);
@@ -134,7 +134,7 @@ static void call_rope(struct work *w)
 
 static void call_list_positive(struct work *w)
 {
-    float *x = w->y + FFN; /* a copy: what is not listed becomes zero */
+    float *x = w->y + FFN; /* a copy, because unlisted values become zero */
     memcpy(x, w->x, FFN * sizeof *x);
     w->sums[0] = (int32_t)((tn_list_positive_f32_fn *)w->row->fn)((uint32_t *)w->y, x, FFN);
 }
@@ -193,7 +193,7 @@ static struct tn_timing measure(call_fn *call, struct work *w, bool from_memory)
 static const struct {
     const char *op;
     call_fn *call;
-    uint32_t n_values; /* that one call handles; 0: a reader of the arena */
+    uint32_t n_values; /* values per call; 0: it reads from the arena */
 } benches[] = {
     {"quant_i8", call_quant, FFN},
     {"quant_x16", call_quant_x16, FFN},
@@ -259,10 +259,10 @@ static void prepare(struct work *w)
     w->sums = pages(FFN * sizeof *w->sums);
     w->q = pages(tn_kern_pad(FFN));
     for (uint32_t i = 0; i < FFN; i++)
-        w->q[i] = (int8_t)(tn_rng_f32(&rng) * 1.2f); /* a sixth of them ones */
+        w->q[i] = (int8_t)(tn_rng_f32(&rng) * 1.2f); /* a sixth of them are ones */
 }
 
-/* Bytes of one value of the operation's weights or cache. */
+/* Bytes per value of the operation's weights or cache. */
 static uint32_t value_bytes(const char *op)
 {
     return strstr(op, "q8") ? 1 : strstr(op, "f16") ? 2 : 4;

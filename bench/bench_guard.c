@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Does the time of a wrong key tell how much of it is right?
- * usage: bench_guard [MEASUREMENTS]      (default 200000)
+ * Measures whether the time of rejecting a wrong key reveals how much of it is right. usage:
+ * bench_guard [MEASUREMENTS]      (default 200000)
  *
- * Two classes of keys in random turns, one whose first byte is wrong and one whose last byte is, go
- * through the guard of the server.  Welch's t of their times, the slowest tenth left out, says how
- * surely they differ: beyond 4.5 nobody doubts it (as in "dudect", Reparaz et al., 2017).  The same
- * is measured of a comparison that stops at the first difference: what this bench can see.
- * Prints one line of JSON.
+ * Two classes of keys in random order, one with a wrong first byte and one with a wrong last byte,
+ * go through the guard of the server.  Welch's t of their times, without the slowest tenth, shows
+ * whether they differ: beyond 4.5 they do (as in "dudect", Reparaz et al., 2017).  The same is
+ * measured for a comparison that stops at the first difference, which shows the sensitivity of the
+ * test. Prints one line of JSON.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 
 #define KEY "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HEAD "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
-#define REPEATS 16 /* looks that one measurement takes, for clocks count in steps */
+#define REPEATS 16 /* checks per measurement, because clocks have a coarse resolution */
 
 static const struct tn_guard guard = {.key = KEY};
 static struct tn_http_request requests[2]; /* wrong in the first byte, wrong in the last */
@@ -66,7 +66,7 @@ static void add(struct sample *s, double x)
     s->m2 += delta * (x - s->mean);
 }
 
-/* Welch's t, and nanoseconds by which the second class takes longer. */
+/* Welch's t, and the nanoseconds by which the second class takes longer. */
 static double t_of(const double *ns, const uint8_t *classes, size_t n, double limit, double *longer)
 {
     struct sample s[2] = {{0}};

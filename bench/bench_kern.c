@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_kern [--only OP] [--level LEVEL] [--memory] [--sweep] [FILTER]: every kernel of kern_list.h
- * that this CPU runs, with one thread.
+ * bench_kern [--only OP] [--level LEVEL] [--memory] [--sweep] [FILTER]: measures every kernel of
+ * kern_list.h that this CPU supports, on one thread.
  *
- * Decode kernels and planes of the head: GB/s of weights that were needed, from the second-level
- * cache and from memory, as a share of the stream rate measured on the spot.  Where rows or columns
- * are skipped the stream is out of reach: a plain loop that skips as often is measured beside it.
- * gemm: multiply-adds per second from cache, as a share of what the instruction gives.  Median of
- * the runs, the distance between their quartiles relative to it, and the best.  FILTER is a part of
- * "op_isa".  --sweep tries patterns of prefetches (kern/prefetch.h) and prints a table, the best
- * first.
+ * Decode kernels and bit planes: GB/s of needed weights, from the second-level cache and from
+ * memory, as a share of the stream rate measured at that moment.  If rows or columns are skipped,
+ * that rate is out of reach, and a plain loop that skips as often is measured for comparison.
+ * gemm: multiply-adds per second from cache, as a share of the instruction's peak.  Median of the
+ * runs, interquartile range relative to it, and the best.  FILTER is a substring of "op_isa".
+ * --sweep tries prefetch patterns (kern/prefetch.h) and prints a table, the best first.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,39 +33,39 @@
 #include "kern/pack.h"
 #include "plat/plat.h"
 
-/* Beyond the last cache, also where only every sixth line is read. */
+/* Larger than the last-level cache even if only every sixth line is read. */
 #define ARENA_BYTES ((size_t)1 << 30)
 
 /* Dimensions of BitNet 2B-4T. */
 #define HIDDEN 2560u
 #define FFN 6912u
 #define MAX_TOKENS 512u /* of a gemm */
-/* Of real text: rows of `up` with gate > 0, columns of `down` with inputs that are not 0. */
+/* In real text: rows of `up` with gate > 0, columns of `down` with nonzero inputs. */
 #define UP_DENSITY 0.25
 #define DOWN_DENSITY 0.16
 
 struct bench {
-    uint8_t *arena; /* ARENA_BYTES of packed weights, code 3 nowhere */
-    size_t offset;  /* of the matrix in use */
+    uint8_t *arena; /* ARENA_BYTES of packed weights, without code 3 */
+    size_t offset;  /* of the current matrix */
     size_t matrix_bytes;
     bool from_memory;
     void (*call)(struct bench *);
     const struct tn_kernel_row *row;
     struct tn_ternary w;
     uint32_t *list; /* active rows or columns */
-    uint8_t *takers; /* inputs of each */
+    uint8_t *takers; /* bit mask of inputs for each row */
     uint32_t n_list;
     int8_t *x;
     int16_t *x16;
-    float *floats;   /* inputs that are not rounded */
-    uint8_t *inputs, *inputs8; /* MAX_TOKENS of quant_x16, of quant_x8 */
+    float *floats;   /* inputs before rounding */
+    uint8_t *inputs, *inputs8; /* MAX_TOKENS inputs of quant_x16, of quant_x8 */
     struct tn_scaled_ternary m;
     uint16_t *scales;
-    int32_t x_sum[MAX_TOKENS]; /* zeros will do */
+    int32_t x_sum[MAX_TOKENS]; /* zeros suffice */
     uint8_t *table;
     int32_t *dst;
     uint32_t n_tokens;
-    uint32_t n_inputs; /* of a plane of the head */
+    uint32_t n_inputs; /* for a bit plane */
     uint8_t *scratch;
     double stream_gbs;
 };
@@ -103,7 +102,7 @@ static void fill_weights(uint8_t *data, size_t n_bytes)
         memcpy(data + i, data, part);
 }
 
-/* From memory: a matrix that no cache holds any more. */
+/* From memory: uses a matrix that is no longer in any cache. */
 static void call_next(void *arg)
 {
     struct bench *b = arg;
@@ -154,7 +153,7 @@ static void call_gemv_c2(struct bench *b)
 
 static void call_gemm(struct bench *b)
 {
-    const size_t dst_stride = b->w.rows + 16; /* as in matrix.c: TN_SUM_STRIDE */
+    const size_t dst_stride = b->w.rows + 16; /* as TN_SUM_STRIDE in matrix.c */
     ((tn_gemm_i8_fn *)b->row->fn)(b->dst, dst_stride, &b->w, 0, b->w.rows, b->x,
                                   tn_kern_pad(b->w.cols), b->x_sum, b->n_tokens, b->scratch);
 }
@@ -212,7 +211,7 @@ static void call_dot_plane(struct bench *b)
     ((tn_dot_plane_fn *)b->row->fn)(b->dst, b->w.rows, &p, x, b->n_inputs, b->scratch);
 }
 
-/* About `density` of n, ascending. */
+/* Picks about `density` of n indices, ascending. */
 static void pick_active(struct bench *b, uint32_t n, double density)
 {
     struct tn_rng rng;
@@ -230,7 +229,7 @@ static void set_matrix(struct bench *b, uint32_t layout, uint32_t rows, uint32_t
     b->offset = 0;
 }
 
-/* `bits` of a weight are read. */
+/* Prints a decode kernel that reads `bits` per weight. */
 static void print_decode(struct bench *b, void (*call)(struct bench *), double bytes, double bits)
 {
     const struct tn_timing t = measure(call, b);
@@ -248,7 +247,7 @@ static void print_decode(struct bench *b, void (*call)(struct bench *), double b
            gbs, best, gbs * 8 / bits, gbs / b->stream_gbs * 100);
 }
 
-/* The first kernel of a pair fills the table for the second. */
+/* The first kernel of a pair prepares the table for the second. */
 static void prepare(struct bench *b, const char *op)
 {
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
@@ -309,7 +308,7 @@ static void bench_gemv_r2(struct bench *b)
     }
 }
 
-/* Rows of `up` that at least one of several inputs needs, each by itself. */
+/* Picks rows of `up` for each of several inputs, and lists those that at least one needs. */
 static void pick_takers(struct bench *b, uint32_t n)
 {
     struct tn_rng rng;
@@ -346,7 +345,7 @@ static void bench_gemv_c2(struct bench *b)
     }
 }
 
-/* f16 scales of groups of 128, which are read beside the weights. */
+/* With f16 scales of groups of 128, which are read in addition to the weights. */
 static void bench_gemv_scaled(struct bench *b, void (*call)(struct bench *))
 {
     for (int memory = tn_bench_first_place(); memory < 2; memory++) {
@@ -372,7 +371,7 @@ static void bench_gemv_f32(struct bench *b)
     bench_gemv_scaled(b, call_gemv_f32);
 }
 
-/* Each digit of an input is multiplied. */
+/* Both digits of an input are multiplied. */
 static void bench_gemm_calls(struct bench *b, uint32_t layout, void (*call)(struct bench *),
                              unsigned n_digits)
 {
@@ -410,7 +409,7 @@ static void bench_gemm_x8(struct bench *b)
     bench_gemm_calls(b, TERN_LAYOUT_T2, call_gemm_x8, 1);
 }
 
-/* 2 to 8 rows read each weight once, from memory; the rest from the cache. */
+/* 2 to 8 inputs read each weight once, from memory; more from the cache. */
 static void bench_gemm_t2(struct bench *b)
 {
     b->from_memory = true;
@@ -433,7 +432,7 @@ static void bench_gemm_c2(struct bench *b)
     bench_gemm(b, TERN_LAYOUT_C2);
 }
 
-/* Planes of the head, all rows, as in the first stage of a search; then of several together. */
+/* Bit planes: all rows, as in the first stage of a search, for one input, then for several. */
 static void bench_dot_plane(struct bench *b, uint32_t bits)
 {
     static const uint32_t n_inputs[] = {1, 1, 2, 4, 8};
@@ -488,7 +487,7 @@ static void bench_unpack_planes(struct bench *b)
     }
 }
 
-/* 128 columns of 256 rows at a time. */
+/* 128 columns of 256 rows per call. */
 static void call_unpack_t5(struct bench *b)
 {
     for (size_t at = 0; at + 4 * TERN_T5_RUN_BYTES <= b->matrix_bytes; at += 4 * TERN_T5_RUN_BYTES)
@@ -543,7 +542,7 @@ static void allocate(struct bench *b)
         b->x[i] = (int8_t)((int)(tn_rng_next(&rng) % 255) - 127);
     b->n_inputs = 1;
     b->x16 = pages(HIDDEN * sizeof *b->x16);
-    for (size_t i = 0; i < HIDDEN; i++) /* one digit, as nearly all columns of a hidden state */
+    for (size_t i = 0; i < HIDDEN; i++) /* one digit, like nearly all columns of a hidden state */
         b->x16[i] = b->x[i];
     b->floats = pages(tn_kern_pad(HIDDEN) * sizeof *b->floats);
     for (size_t i = 0; i < HIDDEN; i++)
@@ -576,7 +575,7 @@ static void print_ceilings(struct bench *b)
     tn_bench_loop_cost(2);
 }
 
-/* The kernels of bench_sweep, the same program, read their distances from variables. */
+/* bench_sweep is the same program with kernels that read their distances from variables. */
 #ifdef TN_PREFETCH_TUNABLE
 #define TUNABLE true
 #else

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers written at the same time: tokens per second of all together, for 1, 2, 4 and 8 requests
- * with different prompts.  What is measured begins when all prompts are read.
+ * Measures answers written at the same time: tokens per second of all together, for 1, 2, 4 and 8
+ * requests with different prompts, from when all prompts are read.
  *
  *   bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL]]]
  *   bench_sequences MODEL.tern THREADS TOKENS LEVEL REQUESTS COMMON
  *
- * LEVEL is the highest level of kernels, as with --cpu, or "best".  The second form runs only so
- * many requests whose prompts begin with the same COMMON ids, and says what the caches take, how
- * fast they were, and how long one more of them waits for its first token.
+ * LEVEL is the highest level of kernels, as with --cpu, or "best".  The second form runs only
+ * REQUESTS requests whose prompts share a prefix of COMMON ids, and prints the size of their
+ * caches, their speed, and how long one more of them waits for its first token.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@
 #include "plat/plat.h"
 #include "tern/scheduler.h"
 
-#define N_OWN 8u /* ids of a prompt that no other has */
+#define N_OWN 8u /* ids that differ between prompts */
 #define MOST 8u
 
-/* What n requests together gave. */
+/* The result of n simultaneous requests. */
 struct result {
     double tokens_per_s;
     double step_ms;
@@ -39,7 +39,7 @@ struct setup {
     struct tern_model *model;
     struct tern_scheduler *scheduler;
     uint32_t n_new;
-    uint32_t n_common; /* ids that all prompts begin with */
+    uint32_t n_common; /* length of the common prefix */
     uint32_t *ids;     /* [n_common + N_OWN] */
 };
 
@@ -60,7 +60,7 @@ static void submit(struct setup *s, uint32_t i)
         die(&err);
 }
 
-/* n requests together, once each has its first token. */
+/* Measures n requests together, once each has its first token. */
 static struct result measure(struct setup *s, uint32_t n)
 {
     struct tern_error err;
@@ -89,11 +89,11 @@ static struct result measure(struct setup *s, uint32_t n)
     return (struct result){n_tokens / seconds, 1e3 * seconds / n_steps};
 }
 
-/* All counts, one after the other. */
+/* Measures 1, 2, 4 and 8 requests. */
 static void compare(struct setup *s)
 {
     const uint32_t n_new = s->n_new;
-    s->n_new = 4; /* pages are there then */
+    s->n_new = 4; /* warms up: pages are mapped afterwards */
     measure(s, 1);
     s->n_new = n_new;
     printf("%s, threads: %u\nrequests     tok/s      x   ms/step\n",
@@ -107,7 +107,7 @@ static void compare(struct setup *s)
     }
 }
 
-/* Until the first token of one request, ms. */
+/* Time until the first token of one request, ms. */
 static double wait_for_first(struct setup *s, uint32_t i)
 {
     struct tern_error err;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * What clients of `tern serve` see: one for each PROMPT, all at the same time, each a stream of
- * /v1/completions over a connection of its own.
+ * Measures `tern serve` from its clients: one for each PROMPT, all at the same time, each a stream
+ * of /v1/completions over a separate connection.
  *
  *   bench_server PORT TOKENS SEED PROMPT...
  *
- * One thread waits for all of them, so that it takes next to nothing from the server.  Prints, in
+ * One thread waits for all of them, so that it takes almost no time from the server.  Prints, in
  * one line of JSON: ms until the first text of each; tokens per second of all together, from when
- * each has its first text until the last one ends; how many ids of the prompts were cached.
- * A token may be a part of a character, which comes with a later one: between two moments an
- * answer's tokens are counted by its events and scaled by its usage.
+ * each has its first text until the last one ends; the number of cached ids of the prompts. A token
+ * may end inside a character, whose text comes with a later one: the tokens of an interval are
+ * counted by events and scaled by the usage of the answer.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -28,9 +28,9 @@
 struct client {
     int fd;
     uint64_t began_ns, first_ns;
-    struct tn_buf line;   /* what has come of it */
+    struct tn_buf line;   /* the current incomplete line */
     uint32_t n_events;    /* with text */
-    uint32_t n_before;    /* of these, before the last client had its first */
+    uint32_t n_before;    /* of these, those before the last client had its first */
     uint32_t n_tokens, n_prompt, n_cached;
     bool is_done;
 };
@@ -140,7 +140,7 @@ static void receive(struct client *c)
     }
 }
 
-/* Until all have ended; returns when the last one had its first text. */
+/* Runs until all have ended; returns the time at which the last one had its first text. */
 static uint64_t run(struct client *clients, uint32_t n)
 {
     struct pollfd fds[MOST];

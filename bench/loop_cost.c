@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a parallel loop costs: from the call until all threads have met and the call returns.
+ * Measures an empty parallel loop: the time from the call until all threads have met and the call
+ * returns.
  */
 #include "bench/loop_cost.h"
 
@@ -16,7 +17,7 @@ struct meeting {
     _Atomic uint32_t n_met;
 };
 
-/* An item ends when every thread has one: nobody can do the work of the others. */
+/* An item ends when every thread has one, so that no thread can take two. */
 static void meet(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     (void)i_item, (void)i_thread;
@@ -26,7 +27,7 @@ static void meet(void *arg, uint32_t i_item, uint32_t i_thread)
         tn_cpu_relax();
 }
 
-#define LOOPS_TOGETHER 100u /* reading the clock takes long for a loop of less than a microsecond */
+#define LOOPS_TOGETHER 100u /* the clock is slow compared with a loop of less than a microsecond */
 
 static void call_loops(void *arg)
 {

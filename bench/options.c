@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options of bench_kern: which kernels it runs, and what it makes of their rates.
+ * Parses the options of bench_kern: which kernels it runs, and whether it prints their rates or
+ * collects them for a sweep.
  */
 #include "bench/options.h"
 

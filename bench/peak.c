@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ceilings of this machine: the rate at which it reads memory, and the rate of its int8 multiply-
- * add instructions. A kernel is judged by its share of these, so that numbers of two machines
- * compare.
+ * Measures the limits of this machine: the rate at which it reads memory, and the rate of its int8
+ * multiply-add instructions.  Kernels are reported as shares of these, so that numbers of different
+ * machines can be compared.
  */
 #include "bench/peak.h"
 
@@ -22,8 +22,8 @@
 
 static volatile uint64_t sink;
 
-/* Memory is read in pieces of a millisecond or so; the best piece counts, because on a shared
- * machine some other process takes part of the others. */
+/* Memory is read in pieces of about a millisecond, and the best piece counts: on a shared machine
+ * other processes slow down some of them. */
 #define PIECE_BYTES ((size_t)16 << 20)
 
 double tn_peak_stream(const void *data, size_t n_bytes, unsigned n_runs)
@@ -38,12 +38,12 @@ double tn_peak_stream(const void *data, size_t n_bytes, unsigned n_runs)
     return best;
 }
 
-/* Rows behind the one in use that are asked for, again and again: a processor forgets prefetches
+/* Prefetch distances in rows; each row is requested twice, because a processor drops prefetches
  * while all its line buffers are in use. */
 static const uint32_t rows_ahead[] = {16, 8};
 #define N_AHEAD TN_COUNT_OF(rows_ahead)
 
-/* Something that depends on all bytes of the listed rows. */
+/* Returns a value that depends on all bytes of the listed rows. */
 static uint64_t read_rows(const uint8_t *data, const uint32_t *rows, uint32_t n, size_t row_bytes)
 {
     typedef uint64_t vec __attribute__((vector_size(16)));
@@ -67,7 +67,8 @@ static uint64_t read_rows(const uint8_t *data, const uint32_t *rows, uint32_t n,
 double tn_peak_rows(const void *data, size_t n_bytes, size_t row_bytes, double density,
                     unsigned n_runs)
 {
-    static uint32_t rows[PIECE_BYTES / 64]; /* active in every piece; drawn before the clock runs */
+    static uint32_t rows[PIECE_BYTES / 64]; /* active in every piece; drawn before the clock
+                                             * starts */
     uint32_t n = 0;
     struct tn_rng rng;
     tn_rng_seed(&rng, 11);
@@ -85,7 +86,7 @@ double tn_peak_rows(const void *data, size_t n_bytes, size_t row_bytes, double d
 }
 
 #define PEAK_LOOPS 200000u
-#define PEAK_CHAINS 12 /* more than the latency needs, few enough for the registers */
+#define PEAK_CHAINS 12 /* enough to hide the latency, and few enough for the registers */
 
 /* Defines loop_<name>: PEAK_LOOPS x PEAK_CHAINS independent steps a = step(a, x, y); the compiler
  * can neither see through x and y nor drop a. */
@@ -122,7 +123,7 @@ PEAK_LOOP(avx512, "avx512f,avx512vnni", __m512i, __m512i, "v", _mm512_setzero_si
 static const struct {
     const char *isa;
     void (*loop)(void);
-    unsigned macs; /* of one step */
+    unsigned macs; /* per step */
 } peaks[] = {
     {"ssse3", loop_ssse3, 16},
     {"avx2", loop_avx2, 32},
@@ -143,7 +144,7 @@ PEAK_LOOP(i8mm, "arch=armv8.2-a+i8mm", int32x4_t, int8x16_t, "w", vdupq_n_s32(0)
 static const struct {
     const char *isa;
     void (*loop)(void);
-    unsigned macs; /* of one step */
+    unsigned macs; /* per step */
 } peaks[] = {
     {"neon", loop_neon, 8},
     {"dotprod", loop_dotprod, 16},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the benchmarks of kernels measure, and where a rate goes: a line of text, or the table of a
- * sweep (sweep.c).
+ * What the kernel benchmarks measure, and the destination of a rate: a line of text, or the table
+ * of a sweep (sweep.c).
  */
 #ifndef TN_BENCH_REPORT_H
 #define TN_BENCH_REPORT_H
@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TN_BENCH_MAX_RATES 8u /* lines that one kernel prints from memory */
+#define TN_BENCH_MAX_RATES 8u /* rates from memory that one kernel reports */
 
 struct tn_bench_report {
-    bool only_memory; /* what runs in the cache is left out */
-    bool is_sweep;    /* rates are collected, nothing is printed */
+    bool only_memory; /* skip measurements from the cache */
+    bool is_sweep;    /* collect rates and print nothing */
     double gb_s[TN_BENCH_MAX_RATES]; /* [n] from memory, in the order of measurement */
     uint32_t n;
 };

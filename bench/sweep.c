@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Patterns of prefetches of one kernel, tried in turn.
- *
- * Only in bench_sweep, whose kernels read their distances from variables.  That costs them a little
- * in the cache; what is compared here is patterns with each other.  All patterns are measured in
- * each round, so that a change of the machine's speed meets all of them.
+ * Tries prefetch patterns of one kernel.  Only in bench_sweep, whose kernels read their distances
+ * from variables.  That costs them a little in the cache, but only patterns are compared.  Every
+ * round measures all patterns, so that a change of the machine's speed affects all of them.
  */
 #include "bench/sweep.h"
 
@@ -54,7 +52,7 @@ static const struct {
 struct choices {
     uint32_t far[3], l2[8], l1[6];
     uint32_t n_far, n_l2, n_l1;
-    bool is_single; /* l2 or l1, not both */
+    bool is_single; /* either l2 or l1 */
 };
 
 static const struct choices streams = {{0, 12288, 16384}, {0, 4096, 8192, 12288, 16384, 24576},
@@ -91,7 +89,7 @@ struct trial {
 
 #define MAX_TRIALS (8u * 3u * 6u)
 
-/* A later request is nearer; the far one repeats that into the second level. */
+/* A later request has a smaller distance; the far one requests the same lines as l2. */
 static bool is_pattern(const struct tn_prefetch *p, bool is_single)
 {
     return (!p->far || (p->l2 && p->l2 < p->far)) && (!p->l2 || p->l1 < p->l2) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs a function again and again, and gives median, spread and best of the times. The spread is
- * the distance between the quartiles: one interrupted run does not change it.
+ * Runs a function repeatedly and computes median, spread and best of the times.  The spread is the
+ * interquartile range, which a single interrupted run does not change.
  */
 #include "bench/timing.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long a call takes, measured again and again. Shared by the parts of bench_kern.
+ * Measures the time of a call repeatedly, and its spread.  Shared by the files of bench_kern, whose
+ * results it makes comparable.
  */
 #ifndef TN_BENCH_TIMING_H
 #define TN_BENCH_TIMING_H
