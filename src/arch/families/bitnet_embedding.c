@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * BitNet embeddings: Qwen3 or Gemma 3 with a norm before each projection, latent weights and
- * inputs in int8.
+ * BitNet embeddings: Qwen3 or Gemma 3 with a norm before each projection, latent weights and int8
+ * inputs.
  */
 #include "arch/family.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * CodeGen: attention and a feed-forward without a gate take the same LayerNorm; the first
- * rotary_dim values of a head rotate in interleaved pairs, which the converter puts into the order
- * of halves.  q, v and k are in four blocks of rows.
+ * CodeGen: attention and a feed-forward without a gate share one LayerNorm; the first rotary_dim
+ * values of a head rotate in interleaved pairs, which the converter reorders to halves.  q, v and k
+ * are in four blocks of rows.
  */
 #include "arch/families/gpt2.h"
 

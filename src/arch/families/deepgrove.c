@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * deepgrove's Bonsai and ParetoQ: weights near -1, 0 and +1, and a scale for each row beside them.
+ * The scheme of deepgrove's Bonsai and ParetoQ: weights near -1, 0 and +1, and a separate tensor
+ * with a scale for each row.
  */
 #include "arch/family.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gemma 3: embeddings times the root of their width, norms before and after each branch, five
- * layers with a window and a slower rotation for each one that sees all positions.
+ * Gemma 3: embeddings times the square root of their width, norms before and after each branch, and
+ * five layers with a window and a slower rotation for each one that sees all positions.
  */
 #include "arch/family.h"
 
@@ -11,7 +11,7 @@ static const struct tn_family_name names[] = {
     {0, NULL, NULL},
 };
 
-/* Windows, and the rotation of the layers that have one.  GGUF files without a window have none. */
+/* Windows, and the rotation of the layers with one.  A GGUF file without a window has none. */
 static tern_status local_layers(struct tn_family_spec *s, const struct tn_values *v)
 {
     const struct tn_value window_value = {"sliding_window", "attention.sliding_window",
@@ -46,7 +46,8 @@ static tern_status gemma3_spec(struct tn_family_spec *s, const struct tn_values 
     return status == TERN_OK ? local_layers(s, v) : status;
 }
 
-/* transformers' Gemma3TextConfig: files of the models that see pictures hold only what differs. */
+/* Defaults of transformers' Gemma3TextConfig: files of models that take images contain only
+ * differences. */
 static const char defaults[] =
     "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26,"
     " \"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 256,"
@@ -66,7 +67,7 @@ const struct tn_family tn_family_gemma3 = {
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM, TERN_ROLE_ATTN_POST_NORM,
               TERN_ROLE_FFN_POST_NORM},
     .folder_fixups = TN_FIX_NORMS_PLUS_ONE,
-    .gelu = TERN_ACT_GELU_TANH, /* as transformers reads the first files */
+    .gelu = TERN_ACT_GELU_TANH, /* as transformers reads the first published files */
     .has_windows = true,
     .has_caps = true,
     .has_local_layers = true,

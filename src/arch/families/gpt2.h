@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What GPT-2 and GPT-BigCode call their tensors, and with CodeGen the keys of config.json.
+ * Names that GPT-2 and GPT-BigCode share for their tensors and, together with CodeGen, for keys of
+ * config.json.
  */
 #ifndef TN_GPT2_H
 #define TN_GPT2_H
@@ -10,7 +11,7 @@
 extern const struct tn_family_name tn_gpt2_names[];
 extern const struct tn_family_key tn_gpt2_keys[];
 
-/* For `spec`: scores are scaled by 1 / sqrt(head_dim).  TERN_UNSUPPORTED: otherwise. */
+/* For `spec`: checks that scores are scaled by 1 / sqrt(head_dim), else TERN_UNSUPPORTED. */
 tern_status tn_gpt2_check_scores(const struct tn_values *values);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPT-NeoX, Pythia: attention and a feed-forward without a gate beside each other, LayerNorms and
- * biases everywhere, rotations of a part of each head.  Folders store q, k and v head by head, GGUF
- * files all q, then all k, then all v; for these GELU is the tanh form.
+ * GPT-NeoX, Pythia: attention and a feed-forward without a gate in parallel, LayerNorms and biases
+ * everywhere, partial rotation of each head.  Folders store q, k and v head by head, GGUF files all
+ * q, then all k, then all v; there GELU means the tanh variant.
  */
 #include "arch/family.h"
 

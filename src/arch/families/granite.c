@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Granite 3: LLaMA with scaled embeddings, branches, attention and logits.  The keys of a GGUF file
- * for these count in any architecture.
+ * Granite 3: LLaMA with scaled embeddings, branches, attention and logits.  In GGUF files the keys
+ * for these apply to any architecture.
  */
 #include "arch/family.h"
 #include "base/compiler.h"

@@ -2,7 +2,7 @@
  *
  * FAMILY(name): tn_family_name in families/name.c.  SCHEME(name): tn_scheme_name there.
  *
- * No include guard: it is expanded several times.
+ * No include guard: this file is expanded several times.
  */
 FAMILY(llama)
 FAMILY(bitnet)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * LLaMA, Falcon3, Falcon-E, HF1BitLLM, TriLM, ParetoQ.
+ * LLaMA, and the models with its graph: Falcon3, Falcon-E, HF1BitLLM, TriLM, ParetoQ.  Gated
+ * feed-forward, RMSNorms, rotation of whole heads.
  */
 #include "arch/family.h"
 

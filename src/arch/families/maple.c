@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Maple: ternary experts whose gates and ups are clamped at 7.  Of four layers three see a window
- * and rotate half of each head; the last one sees all positions and rotates nothing.
+ * Maple: ternary experts whose gates and ups are clamped at 7.  Of every four layers three have a
+ * window and rotate half of each head; the last one sees all positions and has no rotation.
  */
 #include "arch/family.h"
 #include "base/compiler.h"
@@ -19,7 +19,7 @@ static const struct tn_family_name names[] = {
     {0, NULL, NULL},
 };
 
-/* Keys that would change the graph. */
+/* Refuses keys that would change the graph. */
 static tern_status check_keys(const struct tn_values *v)
 {
     static const struct tn_value zeros[] = {{"first_k_dense_replace", NULL, 0, 0},
@@ -41,7 +41,7 @@ static tern_status check_keys(const struct tn_values *v)
     return status;
 }
 
-/* GGUF files have a limit for each layer. */
+/* GGUF files store a limit per layer. */
 static tern_status read_limit(struct tn_family_spec *s, const struct tn_values *v)
 {
     s->config->expert_limit = (float)LIMIT;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * MiniCPM: LLaMA with scaled embeddings, branches and logits.
+ * MiniCPM: LLaMA with scaled embeddings, branches and logits, whose factors have separate keys in
+ * its configuration.
  */
 #include <math.h>
 
 #include "arch/family.h"
 
-/* See modeling_minicpm.py. */
+/* As in modeling_minicpm.py. */
 static tern_status folder_scales(struct tern_file_config *c, const struct tn_values *v)
 {
     double embedding = 1, depth = 1, base = 1;

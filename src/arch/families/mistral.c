@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Mistral: LLaMA with a window in all layers, or null since its version 0.2.  GGUF files say llama,
- * and leave the window out.
+ * Mistral: LLaMA with a window in all layers, or null since its version 0.2.  GGUF files use the
+ * architecture llama and omit the window.
  */
 #include "arch/family.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * OLMo 2: LLaMA with norms of what the branches give instead of what they take, and of all query
- * heads, and all key heads, at once.
+ * OLMo 2: LLaMA with norms after the branches instead of before, and norms over all query heads,
+ * and over all key heads, together.
  */
 #include "arch/family.h"
 

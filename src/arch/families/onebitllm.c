@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * 1bitLLM: BitNet's graph under LLaMA's name, with SiLU and latent weights.
+ * 1bitLLM: a scheme with BitNet's graph under LLaMA's model_type, with SiLU and latent weights in
+ * the folder.
  */
 #include "arch/family.h"
 

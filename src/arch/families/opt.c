@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * OPT: LayerNorms and biases everywhere, learned positions from the third row of their table on, a
- * feed-forward with ReLU and without a gate.  The 350m has its norms after the sums, and narrower
- * embeddings.
+ * OPT: LayerNorms and biases everywhere, learned positions that begin in the third row of their
+ * table, a feed-forward with ReLU and without a gate.  The 350m has its norms after the sums, and
+ * narrower embeddings.
  */
 #include "arch/family.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Phi-3, Phi-4-mini: LLaMA with q, k, v in one tensor and gate, up in another, and a window in all
- * layers.  GGUF files call the second one ffn_up.
+ * layers.  GGUF files name the second one ffn_up.
  */
 #include "arch/family.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Qwen2, Qwen2.5: LLaMA with biases of q, k and v, which no key states.
+ * Qwen2, Qwen2.5: LLaMA with biases of q, k and v, which no key of the configuration mentions.
  */
 #include "arch/family.h"
 

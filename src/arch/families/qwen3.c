@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Qwen3, Ternary-Bonsai.
+ * Qwen3, Ternary-Bonsai: LLaMA with RMSNorms of each query and key head before the rotation.
  */
 #include "arch/family.h"
 

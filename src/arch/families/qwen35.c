@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Qwen3.5, 3.6, 3.8, Ternary-Bonsai-27B: every n-th layer is attention with an output gate, the
- * others mix by a gated delta rule.  GGUF files have the value heads of a key head apart.
+ * others use a gated delta rule.  In GGUF files the value heads of a key head are not adjacent.
  */
 #include "arch/families/qwen35.h"
 
 const struct tn_family_name tn_qwen35_names[] = {
     {TERN_ROLE_FFN_NORM, NULL, "post_attention_norm"},
-    {TERN_ROLE_ATTN_POST_NORM, NULL, ""}, /* the usual name of which that is */
+    {TERN_ROLE_ATTN_POST_NORM, NULL, ""}, /* its usual name belongs to another slot here */
     {0, NULL, NULL},
 };
 
@@ -24,7 +24,7 @@ const struct tn_fused tn_qwen35_fused[] = {
     {NULL, NULL, {0}, TN_FUSED_PARTS},
 };
 
-/* Value heads of GGUF files take turns with those of other key heads. */
+/* In GGUF files the value heads of different key heads alternate. */
 static tern_status qwen35_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
     return tn_spec_gated_delta(s, v, v->is_gguf ? TERN_DELTA_TILED : 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Qwen3.5-35B-A3B, 3.6-35B-A3B: Qwen3.5 with experts in every layer, and a shared one.  Folders
- * stack the experts as GGUF files do.
+ * stack the experts like GGUF files.
  */
 #include "arch/families/qwen35.h"
 
-/* No key tells that the weights of the chosen experts are renormalised. */
+/* No key states that the weights of the chosen experts are renormalised. */
 static tern_status qwen35_moe_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
     tern_status status = tn_spec_all_have_experts(v);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Qwen3-30B-A3B: Qwen3 with experts in every layer.
+ * Qwen3-30B-A3B: Qwen3 with experts in every layer.  Whether their weights are renormalised is a
+ * key of config.json; GGUF files imply it.
  */
 #include "arch/family.h"
 
@@ -12,7 +13,7 @@ static const struct tn_fused fused[] = {
 
 static tern_status qwen3_moe_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
-    bool renormalises = v->is_gguf; /* what the absence of the key means */
+    bool renormalises = v->is_gguf; /* the default if the key is absent */
     tern_status status = tn_spec_all_have_experts(v);
     if (status == TERN_OK)
         status = tn_values_truth(v, &renormalises, "norm_topk_prob", "expert_weights_norm");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Qwen3-Next-80B-A3B, Qwen3-Coder-Next: gated attention in every n-th layer, a gated delta rule in
- * the others, experts and a shared one in all.  Sources store the projections of a gated delta rule
- * by key head, and value heads in order.
+ * the others, experts and a shared one in all.  Sources group the projections of a gated delta rule
+ * by key head, with value heads in order.
  */
 #include "arch/families/qwen35.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * SmolLM3: LLaMA whose every fourth layer rotates nothing.  GGUF files do not state which.
+ * SmolLM3: LLaMA without rotation in every fourth layer.  GGUF files do not state which layers
+ * these are.
  */
 #include "arch/family.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * StarCoder2: LayerNorms and biases everywhere, a feed-forward without a gate, a window.
+ * StarCoder2: LayerNorms and biases everywhere, a feed-forward without a gate, and a window in all
+ * layers.
  */
 #include "arch/family.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * TriLM: LLaMA with a scale for each shard of its training.
+ * TriLM: a scheme of LLaMA with a scale for each shard of its tensor-parallel training, recognised
+ * by its vocabulary.
  */
 #include "arch/family.h"
 
@@ -13,5 +14,5 @@ const struct tn_scheme tn_scheme_trilm = {
     .name = "trilm",
     .is_evident = is_trilm,
     .inputs = TN_INPUTS_FLOAT,
-    .vocabulary = {"<|endoftext|>", "<|padding|>"}, /* GPT-NeoX's */
+    .vocabulary = {"<|endoftext|>", "<|padding|>"}, /* that of GPT-NeoX */
 };
