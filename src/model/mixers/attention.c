@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Self-attention: projections around model/attn.c, and its scratch memory.  attention_state.h has
- * what it keeps of each position.
+ * Self-attention: the projections around model/attn.c, and its scratch memory.  attention_state.h
+ * describes what it stores of each position.
  */
 #include "base/bits.h"
 #include "kern/exp.h"
@@ -18,7 +18,7 @@ static bool has_gate(const struct tn_layer *layer)
 
 struct gate_task {
     const struct tn_attn_scratch *s;
-    uint32_t n; /* values of a row */
+    uint32_t n; /* values per row */
 };
 
 /* att *= sigmoid(gate) */
@@ -85,9 +85,9 @@ static void run(struct tn_forward *f, uint32_t i_layer)
 
 /* ---- memory ---- */
 
-/* The most of each that a layer takes. */
+/* The maximum over the layers of each size. */
 struct needs {
-    size_t q, kv;         /* values of a row: query heads, key heads */
+    size_t q, kv;         /* values per row: query heads, key heads */
     size_t q_padded, dim; /* query heads of dim values each; dim */
     size_t n_head, group;
     size_t gate;

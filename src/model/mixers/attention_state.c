@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rings of windows: sizes, what they can go back to, and their checkpoints.
+ * Rings of windows: their sizes, the positions that they can be rolled back to, and their
+ * checkpoints.
  */
 #include "model/mixers/attention_state.h"
 
@@ -9,9 +10,9 @@
 
 #include "base/bits.h"
 
-/* A state or a checkpoint begins with it; blocks follow. */
+/* Begins a state or a checkpoint; blocks follow. */
 struct ring_header {
-    uint32_t begin, end; /* positions that can be read */
+    uint32_t begin, end; /* readable positions */
     uint32_t unused[14];
 };
 static_assert(sizeof(struct ring_header) == 64, "blocks begin at a multiple of 64 bytes");
@@ -73,7 +74,7 @@ unsigned char *tn_ring_block(const struct tn_state_layer *l, void *state, uint32
     return (unsigned char *)state + sizeof(struct ring_header) + block * (i % n);
 }
 
-/* The first position in a ring whose last one was `end` - 1. */
+/* The first position left in a ring whose last one was `end` - 1. */
 static uint32_t first_left(const struct tn_state_layer *l, uint32_t end)
 {
     const uint32_t n = n_blocks_of(l) * TN_KV_BLOCK;
@@ -89,7 +90,7 @@ void tn_ring_append(const struct tn_state_layer *l, void *state, uint32_t positi
     h->begin = TN_MAX(h->begin, first_left(l, h->end));
 }
 
-/* The rows of position `first` + row of a checkpoint, and of the ring. */
+/* The rows of position `first` + row in a checkpoint and in the ring. */
 static void copy_rows(const struct tn_state_layer *l, unsigned char *kept, void *state,
                       const struct ring_header *h, bool to_kept)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the parts of a state and of a checkpoint are in memory, and how one becomes the other.  The
- * formulas are in delta_state.h; gated_delta.c computes the rows.
+ * Memory layout of a state and of a checkpoint, and copying between them.  The formulas are in
+ * delta_state.h; gated_delta.c computes the rows.
  */
 #include "model/mixers/delta_state.h"
 
@@ -21,9 +21,9 @@ uint32_t tn_delta_n_value(const struct tn_layer_dims *d)
     return (uint32_t)tn_align_up(d->value_dim, 16);
 }
 
-/* ---- where things are ---- */
+/* ---- memory layout ---- */
 
-/* Advances *used by n floats; their address, NULL if there is no memory yet. */
+/* Advances *used by n floats; returns their address, NULL when only counting. */
 static float *take_floats(void *memory, size_t *used, size_t n)
 {
     float *at = memory ? (float *)((unsigned char *)memory + *used) : NULL;
@@ -89,7 +89,7 @@ uint32_t tn_delta_value_head(const struct tn_layer *layer, uint32_t i_key_head, 
                : i_key_head * (d->n_head / d->n_kv_head) + i;
 }
 
-/* ---- what rows change ---- */
+/* ---- changes by rows ---- */
 
 void tn_delta_take_in(float *dst, const float *matrix, const struct tn_delta_rows *rows, uint32_t n,
                       const struct tn_layer_dims *d, tn_attn_pv_f32_fn *weighted_sum)
@@ -152,7 +152,7 @@ static void copy_rows(const struct tn_delta_rows *to, const struct tn_delta_rows
     memcpy(to->decays, from->decays, n * sizeof *to->decays);
 }
 
-/* One value head of a checkpoint, whose base may be a chunk after that of the state. */
+/* Copies one value head of a checkpoint, whose base may be a chunk after that of the state. */
 static void copy_head(const struct tn_delta_state *to, const struct tn_delta_state *from,
                       const struct tn_layer_dims *d, uint32_t i_key_head, uint32_t i_head)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Gated DeltaNet: instead of keys and values, a layer keeps a matrix S for each value head, and the
- * last inputs of a short convolution.  Row t of a chunk computes, from S at the start of the chunk
- * and the rows j of the chunk before it (D_tj = exp(G_t - G_j), j ascending):
+ * Gated DeltaNet: instead of keys and values, a layer stores a matrix S for each value head, and
+ * the last inputs of a short convolution.  Row t of a chunk computes, from S at the start of the
+ * chunk and the rows j of the chunk before it (D_tj = exp(G_t - G_j), j ascending):
  *
  *   delta_t = beta_t (v_t - exp(G_t) k_t.S - sum over j < t of D_tj (k_t.k_j) delta_j)
  *   o_t     = exp(G_t) q_t.S + sum over j <= t of D_tj (q_t.k_j) delta_j
  *
- * which is the recurrence of tern/model_format.h without writing S.  Chunks begin at fixed
+ * which is the recurrence of tern/model_format.h without updating S.  Chunks begin at fixed
  * positions (delta_state.h), so each row does the same operations in any batch, draft or thread,
  * and the products with S of a whole chunk are made together.
  */
@@ -33,15 +33,15 @@ struct scratch {
     float *o;    /* [n_batch][n_head * value_dim] */
     float *ones; /* [channels] */
     struct thread {
-        float *pairs;    /* [CHUNK][2][n_key] key and query of the rows of a chunk */
-        float *products; /* [CHUNK][2][n_value] theirs with S */
-        float *dots;     /* [CHUNK][2][CHUNK] theirs with the keys of the chunk */
+        float *pairs;    /* [CHUNK][2][n_key] key and query of each row of a chunk */
+        float *products; /* [CHUNK][2][n_value] their products with S */
+        float *dots;     /* [CHUNK][2][CHUNK] their products with the keys of the chunk */
         float *sums;     /* [2][n_value] */
         float *matrix;   /* [head_dim][n_value] S after a chunk with open rows */
     } threads[];
 };
 
-/* ---- functions of one number, the same bits everywhere ---- */
+/* ---- scalar functions, the same bits everywhere ---- */
 
 static float sigmoid(float x)
 {
@@ -49,7 +49,7 @@ static float sigmoid(float x)
 }
 
 /* log(1 + exp(x)) = max(x, 0) + log(1 + y), y = exp(-|x|), and log(1 + y) = 2 artanh(y / (2 + y)):
- * at most 1/3 is put into the series, whose 11 terms leave an error below 1e-11. */
+ * the argument of the series is at most 1/3, and its 11 terms leave an error below 1e-11. */
 static float softplus(float x)
 {
     const double y = (double)tn_exp_f32(-fabsf(x)), z = y / (2 + y), square = z * z;
@@ -73,7 +73,7 @@ static struct tn_delta_state state_of(const struct task *task, const struct tn_s
     return tn_delta_state_of(tn_state_of(task->f, span, task->i_layer), &task->layer->dims);
 }
 
-/* Rows of a span that may still be dropped after it. */
+/* The number of rows of a span that may still be dropped. */
 static uint32_t n_open(const struct tn_span *span)
 {
     return TN_MIN(span->n_rows, TN_DELTA_OPEN);
@@ -90,7 +90,7 @@ static void project(struct tn_forward *f, const struct tn_layer *layer, const st
     tn_multiply(f, f->input, f->input_norm, f->weights->config->hidden, products, 4);
 }
 
-/* The convolution of row t in all channels; the rows before the span are in its state. */
+/* The convolution of row t in all channels; rows before the span come from its state. */
 static void convolve_item(void *arg, uint32_t t, uint32_t i_thread)
 {
     const struct task *task = arg;
@@ -117,7 +117,7 @@ static void convolve_item(void *arg, uint32_t t, uint32_t i_thread)
 
 /* ---- one key head and its value heads ---- */
 
-/* Rows of one span that are in one chunk. */
+/* Rows of one span in one chunk. */
 struct rows {
     uint32_t first;    /* in the batch */
     uint32_t n;
@@ -138,8 +138,8 @@ static void load_unit(float *dst, const float *x, const struct tn_layer_dims *d,
         dst[i] = dst[i] * scale * factor;
 }
 
-/* Keys and queries of rows, and their products with all keys of the chunk; keys [CHUNK][n_key]
- * are those of the chunk, to which the rows' own are added. */
+/* Loads keys and queries of rows, and computes their products with all keys of the chunk; adds the
+ * keys to keys [CHUNK][n_key], those of the chunk. */
 static void load_rows(const struct task *task, const struct rows *rows, uint32_t i_key_head,
                       float *keys, const struct thread *thread)
 {
@@ -159,7 +159,8 @@ static void load_rows(const struct task *task, const struct rows *rows, uint32_t
                    rows->n_before + rows->n, n_key, 1.0f);
 }
 
-/* thread->sums = sums over the rows j < t of the chunk of D_tj (k_t.k_j) delta_j, and with q_t. */
+/* thread->sums = sums over the rows j < t of the chunk of D_tj (k_t.k_j) delta_j, and the same with
+ * q_t. */
 static void sum_rows_before(const struct task *task, const struct tn_delta_rows *kept, uint32_t t,
                             const float *dots, const struct thread *thread)
 {
@@ -173,7 +174,7 @@ static void sum_rows_before(const struct task *task, const struct tn_delta_rows 
     task->f->kernels->attn_pv_f32(thread->sums, weights, CHUNK, 2, kept->deltas, t, n_value);
 }
 
-/* Which head of the columns of delta_out takes the output of a value head. */
+/* The head of the columns of delta_out that takes the output of a value head. */
 static uint32_t out_head_of(const struct tn_layer *layer, uint32_t i_head)
 {
     const struct tn_layer_dims *d = &layer->dims;
@@ -182,7 +183,7 @@ static uint32_t out_head_of(const struct tn_layer *layer, uint32_t i_head)
                : i_head;
 }
 
-/* G, delta and o of row i of the rows, whose products are there. */
+/* Computes G, delta and o of row i, whose products are ready. */
 static void run_row(const struct task *task, const struct rows *rows, uint32_t i, uint32_t i_head,
                     const struct tn_delta_rows *kept, const struct thread *thread)
 {
@@ -231,7 +232,7 @@ struct key_head {
     const struct thread *thread;
     struct tn_delta_state state;
     uint32_t i_key_head;
-    uint32_t base; /* of the matrices */
+    uint32_t base; /* position of the matrices */
 };
 
 static float *matrix_of(const struct key_head *h, uint32_t i_head)
@@ -245,7 +246,7 @@ static uint32_t n_value_heads(const struct key_head *h)
     return h->task->layer->dims.n_head / h->task->layer->dims.n_kv_head;
 }
 
-/* The matrices take in the chunk at base. */
+/* Merges the chunk at base into the matrices. */
 static void take_in_chunk(struct key_head *h)
 {
     const struct tn_layer_dims *d = &h->task->layer->dims;
@@ -259,8 +260,8 @@ static void take_in_chunk(struct key_head *h)
     h->base += CHUNK;
 }
 
-/* The rows of a span before are final: what they filled of a chunk is taken in, and rows after it
- * move to the front. */
+/* Earlier rows of the sequence are final: merges a chunk that they have filled, and moves the rows
+ * after it to the front. */
 static void settle(struct key_head *h)
 {
     const struct tn_layer_dims *d = &h->task->layer->dims;
@@ -275,12 +276,12 @@ static void settle(struct key_head *h)
             tn_delta_rows_of(&h->state, d, h->i_key_head, i_head, 0);
         memcpy(rows.deltas, rows.deltas + CHUNK * n_value, (size_t)n * n_value * sizeof(float));
         memcpy(rows.decays, rows.decays + CHUNK, n * sizeof(float));
-        if (i == 0) /* keys are the same for all */
+        if (i == 0) /* all value heads share the keys */
             memcpy(rows.keys, rows.keys + CHUNK * n_key, (size_t)n * n_key * sizeof(float));
     }
 }
 
-/* Rows of the chunk at `start`, base or the chunk after it. */
+/* Rows of the chunk at `start`, which is base or the chunk after it. */
 static void run_chunk(const struct key_head *h, const struct rows *rows, uint32_t start)
 {
     const struct task *task = h->task;
@@ -365,7 +366,7 @@ static void run(struct tn_forward *f, uint32_t i_layer)
     uint64_t start = f->now_ns();
     project(f, task.layer, task.s);
     tn_region_end(f, TN_REGION_QKV, &start);
-    if (f->is_stopping) /* products are not complete: the state must not see them */
+    if (f->is_stopping) /* products are incomplete and must not reach the state */
         return;
     mix(&task);
     tn_region_end(f, TN_REGION_ATTENTION, &start);
