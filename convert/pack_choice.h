@@ -13,8 +13,8 @@
 #define TN_PACK_REASON_BYTES 160u
 #define TN_PACK_CONTEXT 4096u
 
-/* Call after tn_tensor_plan_settle, which plans fast layouts.  *small: the choice, from the types of
- * the source, the available memory, and a measurement; `why` is for users.  TERN_MEMORY;
+/* Call after tn_tensor_plan_settle, which plans fast layouts.  *small: the choice, from the types
+ * of the source, the available memory, and a measurement; `why` is for users.  TERN_MEMORY;
  * TERN_UNSUPPORTED as tern_plan_outline_sizes. */
 tern_status tn_pack_choose(bool *small, char why[TN_PACK_REASON_BYTES],
                            const struct tn_tensor_plan *plan, const struct tn_config_import *import,

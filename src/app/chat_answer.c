@@ -54,7 +54,7 @@ void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *
 struct shown {
     struct tn_chat_state *chat;
     bool is_thinking; /* the latest text shown was reasoning */
-    bool drops_space; /* the rest of a line begins a row: a blank before it would indent it */
+    bool drops_space; /* it begins a row, which a blank would indent */
     struct tn_flow flow; /* for reasoning, on a terminal */
 };
 

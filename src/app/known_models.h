@@ -45,8 +45,8 @@ void tn_known_models_fini(struct tn_known_models *models);
 tern_status tn_model_resolve(char **path, const char *named, enum tn_model_places places,
                              struct tern_error *err);
 
-/* "tern NAME": replaces the error of an unknown command if an installed model, or one that tern pull
- * fetches, has this name. */
+/* "tern NAME": replaces the error of an unknown command if an installed model, or one that tern
+ * pull fetches, has this name. */
 void tn_model_hint(const char *word, struct tern_error *err);
 
 /* The argument to type for the model at `path`: its name if that refers to this file from the

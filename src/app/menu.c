@@ -125,7 +125,7 @@ static void take_model(struct tn_menu_choice *out, struct menu *m, size_t i, con
     row->path = NULL;
 }
 
-/* A number or a name; Enter is the first choice. */
+/* Finds a model by number or name; Enter is the first choice. */
 static size_t find_model(const struct menu *m, const char *answer)
 {
     char *end;

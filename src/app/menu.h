@@ -25,9 +25,8 @@ struct tn_menu_choice {
 };
 
 /* Lists the choices on standard error and reads one: a conversation with the demo or with a model
- * of tern list, the best model to fetch, or the page in a browser
- * with the demo or, without it, the first model.
- * TERN_INPUT: the input ended; TERN_INTERRUPTED: Ctrl-C; TERN_MEMORY. */
+ * of tern list, the best model to fetch, or the page in a browser with the demo or, without it, the
+ * first model.  TERN_INPUT: end of input; TERN_INTERRUPTED: Ctrl-C; TERN_MEMORY. */
 tern_status tn_menu_ask(struct tn_menu_choice *out, struct tern_error *err);
 
 #endif

@@ -15,7 +15,7 @@
 #include "plat/plat.h"
 #include "repl/flow.h"
 
-#define HANG 2u /* columns of wrapped rows to the right of their line's beginning */
+#define HANG 2u /* indentation of wrapped rows relative to the start of their line */
 
 /* ---- terminals ---- */
 
