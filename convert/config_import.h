@@ -103,18 +103,18 @@ tern_status tn_template_check(const char *from, const char *text, size_t n, stru
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
                              struct tern_error *err);
 
-/* Does the source of a template contain `mark`? */
+/* Whether the source of a template contains `mark`. */
 bool tn_template_holds(const char *source, size_t n, const char *mark);
 
-/* What is known of the tokens that end an answer, beside the ids that the source names. */
+/* Evidence of the tokens that end an answer, in addition to the ids that the source names. */
 struct tn_answer_ends {
     const char *template; /* source of the chat template; NULL: none */
     size_t n_template;
     const struct tern_chat_template *known; /* the built-in one that it equals; NULL: none */
     bool is_gguf; /* without generation_config.json, which lists all of them */
 };
-/* Adds special tokens of a tokenizer section to the stop ids: ends of turns that the template
- * writes, and in a GGUF file the usual ends of texts.  `vocab`: the model's number of ids. */
+/* Adds special tokens of a tokenizer section to the stop ids: ends of turns that the template writes,
+ * and in a GGUF file the usual ends of texts.  `vocab`: the model's number of ids. */
 tern_status tn_template_add_stop_ids(struct tn_stop_ids *stop_ids, uint32_t vocab,
                                      const struct tn_answer_ends *ends, const void *tokenizer,
                                      size_t tokenizer_bytes, struct tern_error *err);

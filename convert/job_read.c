@@ -230,7 +230,7 @@ static tern_status correct_template(struct tn_job *j)
                               : tn_fail(j->err, TERN_MEMORY, "no memory for a chat template");
 }
 
-/* The built-in template that the model's equals; NULL: none, or it cannot be read. */
+/* The built-in template that equals the model's; NULL: none, or it cannot be read. */
 static const struct tern_chat_template *find_known_template(struct tn_job *j, const char *from)
 {
     struct tern_chat_template *t;

@@ -16,7 +16,7 @@
 #include "arch/values.h"
 
 #define TN_FAMILY_MAX_NEEDS 12u
-/* For `needs`: LayerNorms, and biases of all of them and of every projection. */
+/* For `needs`: biases of all LayerNorms and of every projection. */
 #define TN_NEEDS_EVERY_BIAS                                                                        \
     TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS, TERN_ROLE_O_BIAS, TERN_ROLE_UP_BIAS,     \
         TERN_ROLE_DOWN_BIAS, TERN_ROLE_ATTN_NORM_BIAS, TERN_ROLE_FFN_NORM_BIAS,                    \
@@ -58,7 +58,8 @@ enum tn_fused_order {
     TN_FUSED_PARTS,   /* all rows of one slot, then those of the next */
     TN_FUSED_BY_HEAD, /* for each attention head, its rows of each slot in turn */
     TN_FUSED_BY_QUARTER, /* the same for each quarter of the heads */
-    /* Likewise of the key heads of attention or a gated delta rule; DELTA_QKV is three parts. */
+    /* The same for each key head of attention or a gated delta rule; DELTA_QKV counts as three
+     * slots. */
     TN_FUSED_BY_KEY_HEAD,
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * GPT-BigCode (StarCoder 1): GPT-2 with projections as [rows, columns], and with one key head
- * ("multi_query") or as many as query heads.  Folders store the queries of a key head, its key and
- * its value one after the other, GGUF files all q, then all k, then all v.
+ * ("multi_query") or one per query head.  Folders store, for each key head, its queries, key and
+ * value; GGUF files all q, then all k, then all v.
  */
 #include "arch/families/gpt2.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What Qwen3.5, its models with experts and Qwen3-Next call their tensors.
+ * Names that Qwen3.5, its models with experts and Qwen3-Next share for their tensors, single and
+ * fused.
  */
 #ifndef TN_QWEN35_H
 #define TN_QWEN35_H
