@@ -113,8 +113,8 @@ struct tn_answer_ends {
     const struct tern_chat_template *known; /* the built-in one that it equals; NULL: none */
     bool is_gguf; /* without generation_config.json, which lists all of them */
 };
-/* Adds special tokens of a tokenizer section to the stop ids: ends of turns that the template writes,
- * and in a GGUF file the usual ends of texts.  `vocab`: the model's number of ids. */
+/* Adds special tokens of a tokenizer section to the stop ids: ends of turns that the template
+ * writes, and in a GGUF file the usual ends of texts.  `vocab`: the model's number of ids. */
 tern_status tn_template_add_stop_ids(struct tn_stop_ids *stop_ids, uint32_t vocab,
                                      const struct tn_answer_ends *ends, const void *tokenizer,
                                      size_t tokenizer_bytes, struct tern_error *err);
