@@ -293,6 +293,25 @@ static void read_system_files(void)
     tn_posix_usage_keep_open();
 }
 
+#if !defined(SECCOMP_FILTER_FLAG_SPEC_ALLOW)
+#define SECCOMP_FILTER_FLAG_SPEC_ALLOW 4u
+#endif
+
+static bool install(const struct sock_fprog *filter, uint32_t flags)
+{
+    return syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, filter) == 0;
+}
+
+/* Kernels before 5.16 turn off speculative loads inside, against code that reads this process's own
+ * secrets.  No such code runs here, and computing would be slower.  The flag is unknown to kernels
+ * before 4.17. */
+static bool install_for_all_threads(const struct sock_fprog *filter)
+{
+    const uint32_t flags = SECCOMP_FILTER_FLAG_TSYNC;
+    return install(filter, flags | SECCOMP_FILTER_FLAG_SPEC_ALLOW) ||
+           (errno == EINVAL && install(filter, flags));
+}
+
 bool tn_sandbox_enter(uint32_t purposes, const char **why)
 {
     struct program *p = tn_alloc_zeroed(1, sizeof *p);
@@ -305,8 +324,7 @@ bool tn_sandbox_enter(uint32_t purposes, const char **why)
     read_system_files();
     const struct sock_fprog filter = {p->n, p->code};
     const bool is_in =
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-        syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && install_for_all_threads(&filter);
     if (!is_in)
         *why = errno == ENOSYS || errno == EINVAL ? "this kernel has no seccomp filters"
                                                   : "the kernel refuses seccomp filters";

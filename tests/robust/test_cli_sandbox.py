@@ -69,6 +69,16 @@ class Sandbox(command.TestCase):
                 process.stdout.read(1)
                 self.assertEqual(modes(process.pid), {expected})
 
+    def test_speculation_is_not_turned_off(self):
+        """Older kernels do so unless asked not to, and computing is slower then."""
+        def says(pid):
+            with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+                return [line for line in f if line.startswith("Speculation")]
+        with self.started("run", command.model(), "--raw", "-p", "Once", "-n", "1000",
+                          "--ignore-eos", "--caps", "off") as process:
+            process.stdout.read(1)
+            self.assertEqual(says(process.pid), says(os.getpid()))
+
     def test_what_remains_is_said(self):
         with_one = ("no more files, programs or sockets", "no more programs or sockets")
         for flags, said in (((), with_one[0]), (("--prefix-cache", scratch("prefix")), with_one[1]),
