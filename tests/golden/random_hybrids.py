@@ -27,6 +27,9 @@ TOLERANCE = 1e-4
 DEVIATION = 1.6  # of the fixtures' logits, which the tolerance is for
 NEAR_TIE = 1e-4  # router logits: float noise may choose another expert
 DELTA = ("qwen35", "qwen35moe", "qwen3next")
+TERNARY = ("TQ2_0", "Q2_0", "Q2_0_g128", "PQ2_0", "PTQ1_0")
+ROTATED = ("attn_qkv", "attn_gate", "ssm_out", "attn_q", "attn_k", "attn_v", "attn_output",
+           "ffn_gate", "ffn_up", "ffn_down")
 
 
 class Shape:
@@ -36,14 +39,16 @@ class Shape:
         self.arch = draw.choice(["qwen35", "qwen35moe", "qwen3next", "qwen3moe", "maple"])
         self.is_delta, self.is_ternary = self.arch in DELTA, self.arch == "maple"
         self.hidden = draw.choice([256, 512] if self.is_ternary else [64, 96, 160, 256])
-        self.dim, self.kv_heads = draw.choice([16, 32, 64]), draw.choice([1, 2, 3])
-        self.heads = self.kv_heads * draw.choice([1, 2, 3])
-        self.key_heads, self.key_dim = draw.choice([1, 2, 3]), draw.choice([16, 32, 64])
-        self.value_heads = self.key_heads * draw.choice([1, 2, 3])
-        self.value_dim, self.taps = draw.choice([16, 32, 64]), draw.choice([2, 3, 4, 5])
+        self.dim, self.kv_heads = draw.choice([16, 24, 32, 64]), draw.choice([1, 2, 3])
+        self.heads = self.kv_heads * draw.choice([1, 2, 3, 5])
+        self.key_heads = draw.choice([1, 2, 3, 4])
+        self.key_dim = draw.choice([8, 16, 20, 32, 64, 128])
+        self.value_heads = self.key_heads * draw.choice([1, 2, 3, 6])
+        self.value_dim = draw.choice([12, 16, 24, 32, 64, 128])
+        self.taps = draw.choice([1, 2, 3, 4, 5, 8, 16])
         self.layers, self.interval = draw.choice([1, 2, 3, 4]), draw.choice([1, 2, 3, 4, 5])
         self.experts = draw.choice([1, 2, 3, 7, 16] + ([] if self.is_ternary else [33, 64]))
-        self.used = min(self.experts, draw.choice([1, 2, 3, 5, 8]))
+        self.used = min(self.experts, draw.choice([1, 2, 3, 5, 8, 16]))
         self.ffn = 256 if self.is_ternary else draw.choice([32, 64, 96])
         self.shared, self.vocab = draw.choice([32, 64, 96]), draw.choice([40, 264, 300])
         self.is_tied = draw.random() < 0.3
@@ -52,6 +57,23 @@ class Shape:
         self.slides = [draw.random() < 0.6 for _ in range(self.layers)]
         self.limit = draw.choice([2.0, 7.0])
         self.type = draw.choice(["F32", "F16", "BF16", "Q8_0", "mixed"])
+        self.block = 0
+        if self.is_delta and draw.random() < 0.3:
+            self.make_wide(draw)
+
+    def make_wide(self, draw):
+        """All inputs of projections get 256 columns: for ternary types and for rotations."""
+        self.hidden = self.ffn = self.shared = 256
+        self.dim, self.heads, self.kv_heads = 64, 4, draw.choice([1, 2, 4])
+        self.rotated = 16
+        self.value_heads = draw.choice([2, 4, 8])
+        self.value_dim = 256 // self.value_heads
+        self.key_heads = draw.choice([n for n in (1, 2, 4, 8) if self.value_heads % n == 0])
+        self.type = draw.choice((*TERNARY, "Q8_0", "F32"))
+        if self.arch == "qwen35" and draw.random() < 0.6:
+            self.block = draw.choice([32, 64, 128, 256])
+            self.is_grouped, self.is_table_rotated = draw.random() < 0.5, draw.random() < 0.5
+            self.is_tied = False
 
     def __str__(self):
         return " ".join(f"{name}={value}" for name, value in vars(self).items())
@@ -86,6 +108,24 @@ def keys(s):
         (f"{s.arch}.{name}", kind, value) for name, (kind, value) in found.items()]
 
 
+def rotation_keys(s, tensors, draw):
+    """prism.hadamard.*; all rotated matrices have 256 columns."""
+    text, texts = gguf_io.STR, (gguf_io.ARR, gguf_io.STR)
+    integers = (gguf_io.ARR, gguf_io.I32)
+    names = [name for name, *_ in tensors
+             if name.split(".")[-2] in ROTATED or name == "output.weight"]
+    found = {
+        "version": (gguf_io.U32, 1), "block_size": (gguf_io.U32, s.block),
+        "transform": (text, "normalized-sylvester-walsh-hadamard"),
+        "axis": (text, "input-last-dimension"), "sign_mode": (text, "explicit"),
+        "sign_widths": (integers, [256]),
+        "sign_values": (integers, [draw.choice((-1, 1)) for _ in range(256)]),
+        "weight_names": (texts, names), "gdn_v_grouped": (gguf_io.BOOL, s.is_grouped)}
+    if s.is_table_rotated:
+        found["inverse_weight_names"] = (texts, ["token_embd.weight"])
+    return [(f"prism.hadamard.{name}", kind, value) for name, (kind, value) in found.items()]
+
+
 class Tensors:
     def __init__(self, shape, seed):
         self.s, self.draw = shape, random.Random(seed)
@@ -98,13 +138,15 @@ class Tensors:
         kind = self.s.type
         if kind == "mixed":
             kind = self.draw.choice(["F16", "BF16", "Q8_0", "F32"])
+        if kind in TERNARY:
+            return kind if columns % 256 == 0 else "F16"
         return "BF16" if kind == "Q8_0" and columns % 32 else kind
 
     def matrix(self, name, *shape, gain=1.0, kind=None):
         kind, sigma = kind or self.type_of(shape[-1]), gain / shape[-1] ** 0.5
-        if kind == "TQ2_0":
-            scale = float(np.float16(1.2 * sigma))
-            values = self.numbers.integers(-1, 2, shape) * np.float32(scale)
+        if kind in TERNARY:
+            scale = float(np.float16(1.2 * sigma)) * self.numbers.choice([0.5, 1, 2], shape[:-1])
+            values = self.numbers.integers(-1, 2, shape) * scale[..., None]
         else:
             values = self.numbers.normal(0, sigma, shape).astype(np.float32)
         self.list.append((name + ".weight", kind, values.astype(np.float32)))
@@ -161,6 +203,8 @@ class Tensors:
 
     def model(self):
         s, table = self.s, "F32" if self.s.is_ternary else None
+        if s.type in TERNARY and not s.is_tied: # tables of ternary files may be in other types
+            table = self.draw.choice([None, "F32"])
         self.matrix("token_embd", s.vocab, s.hidden, gain=0.5 * s.hidden ** 0.5, kind=table)
         if not s.is_tied:
             self.matrix("output", s.vocab, s.hidden, gain=1.6, kind=table)
@@ -170,9 +214,10 @@ class Tensors:
         return self.list
 
 
-def expected(path, used, ids):
+def expected(path, shape, ids):
     """(logits, the smallest lead of a chosen expert over one that is not)"""
-    model, leads = reference.Model(path), [np.inf]
+    model = reference.Model(path, q2="Q2_0_g128" if shape.type == "Q2_0_g128" else "Q2_0")
+    leads, used = [np.inf], shape.used
     linear = model.lin
 
     def watched(name, x, expert=None):
@@ -193,18 +238,20 @@ def check(seed):
     while shape.is_ternary and shape.heads * shape.dim % 256 and shape.heads * shape.dim % 32:
         shape = Shape(draw)
     source, model, out = scratch("random.gguf"), scratch("random.tern"), scratch("random.f32")
-    gguf_io.write(pathlib.Path(source), keys(shape), Tensors(shape, seed).model())
+    tensors = Tensors(shape, seed).model()
+    more = rotation_keys(shape, tensors, draw) if shape.block else []
+    gguf_io.write(pathlib.Path(source), keys(shape) + more, tensors)
     result = command.tern("convert", source, "-o", model, "--no-tokenizer", "--force", "-q",
                           "--head", "f32")
     if result.code:
         return f"{shape}: {result.err}"
-    ids = [draw.randrange(shape.vocab) for _ in range(draw.choice([1, 5, 33, 40, 70]))]
+    ids = [draw.randrange(shape.vocab) for _ in range(draw.choice([1, 5, 33, 40, 70, 270]))]
     result = command.tern("logits", model, "--ids", " ".join(map(str, ids)), "-o", out, "--kv",
                           "f32", "--inputs", "f32", "--threads", draw.choice("123"), "--batch",
-                          draw.choice(["1", "3", "8", "64", "128"]))
+                          draw.choice(["1", "3", "7", "8", "17", "64", "128"]))
     if result.code:
         return f"{shape}: {result.err}"
-    want, lead = expected(source, shape.used, ids)
+    want, lead = expected(source, shape, ids)
     got = np.array(floats(read_bytes(out))).reshape(want.shape)
     error = np.abs(got - want).max() / max(1.0, want.std() / DEVIATION)
     return f"{shape}: {error:.2e} off" if error > TOLERANCE and lead > NEAR_TIE else None
