@@ -27,6 +27,18 @@ static uint32_t n_values(const struct tn_source_tensor *t)
     return (uint32_t)n; /* the plan has checked the shape */
 }
 
+/* A tensor with A_log itself would make states grow. */
+static tern_status check_decays(const struct tn_tensor_plan_row *t, const float *values, uint32_t n,
+                                struct tern_error *err)
+{
+    for (uint32_t i = 0; i < n && t->file.role == TERN_ROLE_DELTA_DECAY; i++)
+        if (values[i] > 0)
+            return tn_fail(err, TERN_INPUT,
+                           "tensor \"%s\": value %u is %g, but a decay, -exp(A_log), is below 0",
+                           t->weight->name, i, (double)values[i]);
+    return TERN_OK;
+}
+
 static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                  uint32_t i_tensor, struct tern_error *err)
 {
@@ -50,6 +62,8 @@ static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_p
     for (uint32_t i = 0; t->is_log && i < n; i++)
         ordered[i] = (float)-exp((double)ordered[i]);
     status = tn_stream_check_row(t->weight, ordered, 0, n, err); /* exp may overflow */
+    if (status == TERN_OK)
+        status = check_decays(t, ordered, n, err);
     if (status != TERN_OK)
         return status;
     return tn_mwriter_append(s->writer, i_tensor, ordered, n * sizeof *ordered, err);

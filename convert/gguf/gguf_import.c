@@ -93,7 +93,8 @@ static tern_status read_heads(struct importer *i)
     tern_status status = get_integer(i, &c->n_head, "attention.head_count", 1, TERN_MAX_DIM, true);
     c->n_kv_head = c->n_head;
     if (status == TERN_OK)
-        status = get_integer(i, &c->n_kv_head, "attention.head_count_kv", 1, TERN_MAX_DIM, false);
+        status = tn_gguf_values_per_layer(&i->values, &c->n_kv_head, "attention.head_count_kv",
+                                          TERN_MAX_DIM);
     if (status != TERN_OK)
         return status;
     if (c->n_head % c->n_kv_head)
@@ -152,6 +153,7 @@ static tern_status read_sizes(struct importer *i)
     if (drafts != TERN_OK)
         return drafts;
     c->n_layer -= i->out->n_draft_layers;
+    i->values.n_layer = c->n_layer;
     const struct tn_source_tensor *embed = tn_source_find(i->source, "token_embd.weight");
     if (!embed || embed->rank != 2 || embed->shape[0] == 0 || embed->shape[0] > TERN_MAX_VOCAB)
         return tn_fail(i->err, TERN_INPUT,
@@ -342,7 +344,6 @@ static tern_status apply_family(struct importer *i)
     struct tn_config_import *out = i->out;
     struct tn_family_spec spec = {.config = &out->config, .layers = out->layers};
     double score_scale = 0;
-    i->values.n_layer = out->config.n_layer;
     tern_status status = out->family->spec ? out->family->spec(&spec, &i->values.values) : TERN_OK;
     if (status == TERN_OK)
         status = get_number(i, &score_scale, "attention.scale", 1e-6, 1e6, false);

@@ -79,21 +79,38 @@ static tern_status get_number(const struct tn_values *values, double *out, const
     return status;
 }
 
-/* One boolean per layer; a number instead is a pattern, which says nothing about a single layer. */
-static tern_status load_sliding(struct tn_gguf_values *v)
+/* One boolean per layer; *out is new memory (tn_free), NULL if the key is absent. */
+static tern_status load_truths(const struct tn_gguf_values *v, uint8_t **out, const char *name,
+                               uint64_t most)
 {
-    static const char name[] = "attention.sliding_window_pattern";
     char full[TN_GGUF_NAME_BYTES];
     void *values = NULL;
     const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
-    v->has_sliding = true;
-    if (!key || key->type != TN_GGUF_ARRAY)
+    if (!key)
         return TERN_OK;
-    if (key->element_type != TN_GGUF_BOOL || key->count != v->n_layer)
+    if (key->type != TN_GGUF_ARRAY || key->element_type != TN_GGUF_BOOL ||
+        key->count < v->n_layer || key->count > most)
         return tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is not an array of %u truth values",
                        full, v->n_layer);
     tern_status status = tn_gguf_load_numbers(&values, v->source->gguf, key, v->values.err);
-    v->sliding = values;
+    *out = values;
+    return status;
+}
+
+/* Windows may be a number instead: a pattern, which says nothing about a single layer.  The other
+ * list includes draft heads. */
+static tern_status load_lists(struct tn_gguf_values *v)
+{
+    static const char pattern[] = "attention.sliding_window_pattern";
+    char full[TN_GGUF_NAME_BYTES];
+    double number;
+    const struct tn_gguf_key *key = tn_gguf_values_find(v, full, pattern);
+    tern_status status = TERN_OK;
+    v->has_lists = true;
+    if (key && !tn_gguf_integer(key, &number))
+        status = load_truths(v, &v->sliding, pattern, v->n_layer);
+    if (status == TERN_OK)
+        status = load_truths(v, &v->linear, "attention.recurrent_layers", UINT64_MAX);
     return status;
 }
 
@@ -101,10 +118,45 @@ static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind
                               uint32_t layer)
 {
     struct tn_gguf_values *v = values->source;
-    tern_status status = v->has_sliding ? TERN_OK : load_sliding(v);
+    tern_status status = v->has_lists ? TERN_OK : load_lists(v);
     *out = TN_LAYER_UNSAID;
-    if (v->sliding && status == TERN_OK)
+    if (status != TERN_OK)
+        return status;
+    if (v->linear)
+        *out = v->linear[layer] ? TN_LAYER_LINEAR : TN_LAYER_FULL;
+    else if (v->sliding)
         *out = v->sliding[layer] ? TN_LAYER_SLIDING : TN_LAYER_FULL;
+    return TERN_OK;
+}
+
+tern_status tn_gguf_values_per_layer(const struct tn_gguf_values *v, uint32_t *out,
+                                     const char *name, uint32_t max)
+{
+    char full[TN_GGUF_NAME_BYTES];
+    void *values = NULL;
+    const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
+    uint32_t n = 0;
+    if (!key || key->type != TN_GGUF_ARRAY)
+        return v->values.integer(&v->values, out, name, 1, max, false);
+    if ((key->element_type != TN_GGUF_U32 && key->element_type != TN_GGUF_I32) ||
+        key->count < v->n_layer)
+        return tn_fail(v->values.err, TERN_INPUT,
+                       "key \"%s\" is neither an integer nor an array of %u", full, v->n_layer);
+    tern_status status = tn_gguf_load_numbers(&values, v->source->gguf, key, v->values.err);
+    for (uint64_t i = 0; i < v->n_layer && status == TERN_OK; i++) {
+        const uint32_t number = tn_load_u32((const unsigned char *)values + 4 * i);
+        if (number > max || (number != 0 && n != 0 && number != n))
+            status = tn_fail(v->values.err, number > max ? TERN_INPUT : TERN_UNSUPPORTED,
+                             "key \"%s\"[%llu] is %lld: layers have the same number, at most %u, "
+                             "or 0 where they do not attend",
+                             full, (unsigned long long)i, (long long)(int32_t)number, max);
+        n = number ? number : n;
+    }
+    tn_free(values);
+    if (status == TERN_OK && n == 0)
+        status = tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is 0 for all layers", full);
+    if (status == TERN_OK)
+        *out = n;
     return status;
 }
 
@@ -130,8 +182,11 @@ static tern_status get_element(const struct tn_values *values, double *out, cons
         return TERN_OK;
     if (key->type != TN_GGUF_ARRAY || key->element_type != TN_GGUF_F32)
         return tn_gguf_fail_type(v, key, "an array of F32");
+    if (i >= key->count)
+        return tn_fail(values->err, TERN_INPUT, "key \"%s\" has %llu values, layer %u has none",
+                       full, (unsigned long long)key->count, i);
     tern_status status = tn_gguf_load_numbers(&numbers, v->source->gguf, key, values->err);
-    if (status == TERN_OK && i < key->count)
+    if (status == TERN_OK)
         *out = (double)tn_f32_from_bits(tn_load_u32((unsigned char *)numbers + 4 * (size_t)i));
     tn_free(numbers);
     return status;
@@ -173,5 +228,6 @@ void tn_gguf_values_init(struct tn_gguf_values *out, const struct tn_source *sou
 void tn_gguf_values_fini(struct tn_gguf_values *v)
 {
     tn_free(v->sliding);
-    v->sliding = NULL;
+    tn_free(v->linear);
+    v->sliding = v->linear = NULL;
 }

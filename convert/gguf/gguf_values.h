@@ -16,8 +16,9 @@ struct tn_gguf_values {
     const struct tn_source *source;
     const char *arch;  /* prefix of all names */
     uint32_t n_layer;  /* must be set before layer_kind is called */
-    uint8_t *sliding;  /* [n_layer] once layer_kind has read it; NULL: the file has no list */
-    bool has_sliding;
+    /* [n_layer] once layer_kind has read them; NULL: the file has no list */
+    uint8_t *sliding, *linear;
+    bool has_lists;
 };
 /* out must not move afterwards. */
 void tn_gguf_values_init(struct tn_gguf_values *out, const struct tn_source *source,
@@ -27,6 +28,10 @@ void tn_gguf_values_fini(struct tn_gguf_values *values);
 /* Finds "ARCH.name", which is written to `full`; NULL if absent. */
 const struct tn_gguf_key *tn_gguf_values_find(const struct tn_gguf_values *values,
                                               char full[TN_GGUF_NAME_BYTES], const char *name);
+/* An integer from 1 to max, or an array with one for each layer: those that are not 0 are equal,
+ * and *out becomes that.  Absent: *out stays.  TERN_INPUT; TERN_UNSUPPORTED: layers differ. */
+tern_status tn_gguf_values_per_layer(const struct tn_gguf_values *values, uint32_t *out,
+                                     const char *name, uint32_t max);
 /* TERN_INPUT: d is outside [min, max], or the key has the wrong type. */
 tern_status tn_gguf_check_range(const struct tn_gguf_values *values, const struct tn_gguf_key *key,
                                 double d, double min, double max);

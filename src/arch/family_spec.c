@@ -82,6 +82,28 @@ tern_status tn_spec_gemma(struct tn_family_spec *s, const struct tn_values *v,
     return status == TERN_OK ? read_cap(&c->logit_cap, v, "final_logit_softcapping") : status;
 }
 
+/* Keys of other experts in GGUF files: 0 is as good as absent. */
+static tern_status check_routing(const struct tn_values *v)
+{
+    static const struct tn_value scale_value = {NULL, "expert_weights_scale", 0, 1e9};
+    static const struct tn_value gate_value = {NULL, "expert_gating_func", 0, 1e6};
+    static const struct tn_value group_value = {NULL, "expert_group_count", 0, 1e6};
+    double scale = 0;
+    uint32_t gate = 0, n_groups = 0;
+    tern_status status = tn_values_number(v, &scale, &scale_value, false);
+    if (status == TERN_OK && scale != 0 && scale != 1)
+        status = tn_values_refuse(v, "\"expert_weights_scale\" other than 1");
+    if (status == TERN_OK)
+        status = tn_values_integer(v, &gate, &gate_value, false);
+    if (status == TERN_OK && gate > 1)
+        status = tn_values_refuse(v, "\"expert_gating_func\" other than 1 (softmax)");
+    if (status == TERN_OK)
+        status = tn_values_integer(v, &n_groups, &group_value, false);
+    if (status == TERN_OK && n_groups > 1)
+        status = tn_values_refuse(v, "\"expert_group_count\" above 1");
+    return status;
+}
+
 tern_status tn_spec_experts(struct tn_family_spec *s, const struct tn_values *v, bool renormalises)
 {
     static const struct tn_value count = {"num_experts", "expert_count", 1, TERN_MAX_EXPERTS};
@@ -89,7 +111,9 @@ tern_status tn_spec_experts(struct tn_family_spec *s, const struct tn_values *v,
                                         TERN_MAX_DIM};
     struct tn_value used = {"num_experts_per_tok", "expert_used_count", 1, 0};
     struct tern_file_config *c = s->config;
-    tern_status status = tn_values_integer(v, &c->n_experts, &count, true);
+    tern_status status = check_routing(v);
+    if (status == TERN_OK)
+        status = tn_values_integer(v, &c->n_experts, &count, true);
     used.max = TN_MIN(c->n_experts, TERN_MAX_EXPERTS_USED);
     if (status == TERN_OK)
         status = tn_values_integer(v, &c->n_experts_used, &used, true);

@@ -27,6 +27,7 @@ MODELS = {
 # Experts in block types or floats, beside ternary ones or alone.
 DENSE = ("q4_k", "q8_0", "models/tiny-qwen")
 MAPLE = "models/tiny-maple"
+MAPLE_FILE, EXPERTS = "gguf/tiny-maple/q2_0.gguf", "gguf/tiny-qwen35-moe/q8_0.gguf"
 FLAGS = ("--no-tokenizer", "--head", "f32")
 N_THREADS = range(1, 5)
 BATCHES = (1, 2, 3, 9, 64, 65, 134)
@@ -178,6 +179,72 @@ def write_folder(folder, config, tensors):
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
         json.dump(config, f)
     gguf.write_safetensors(os.path.join(folder, "model.safetensors"), tensors)
+
+
+class Keys(command.TestCase):
+    """GGUF files in which one key, or the data of one tensor, is another."""
+
+    def change(self, name, changes, change_data=None):
+        """Arguments that convert the file; None: the key is left out."""
+        keys, tensors = gguf.read(hybrid(name))
+        arch = next(value for key, _, value in keys if key == "general.architecture")
+        changes = {f"{arch}.{key}": value for key, value in changes.items()}
+        keys = [key for key in keys if key[0] not in changes]
+        keys += [(key, *value) for key, value in changes.items() if value]
+        path, out = scratch("keys.gguf"), scratch("keys.tern")
+        gguf.write(path, keys, change_data(tensors) if change_data else tensors)
+        return ("convert", path, "-o", out, "--force", "-q", *FLAGS)
+
+    def test_refused(self):
+        u32, f32, bools = gguf.U32, gguf.F32, (gguf.ARRAY, gguf.BOOL)
+        numbers, floats32 = (gguf.ARRAY, gguf.U32), (gguf.ARRAY, gguf.F32)
+        for name, key, value, code, words in (
+                (EXPERTS, "expert_weights_scale", (f32, 2.5), 6, '"expert_weights_scale" other'),
+                (EXPERTS, "expert_gating_func", (u32, 2), 6, "other than 1 (softmax)"),
+                (EXPERTS, "expert_group_count", (u32, 4), 6, '"expert_group_count" above 1'),
+                (EXPERTS, "attention.recurrent_layers", (bools, [True]), 5,
+                 'recurrent_layers" is not an array of 3 truth values'),
+                (EXPERTS, "attention.recurrent_layers", (bools, [False] * 3), 5,
+                 'tensor "blk.0.attn_q.weight" is missing'),
+                (EXPERTS, "attention.head_count_kv", (numbers, [0, 0, 0]), 5, "is 0 for all"),
+                (EXPERTS, "attention.head_count_kv", (numbers, [0, 2]), 5, "nor an array of 3"),
+                (EXPERTS, "attention.head_count_kv", (numbers, [1, 0, 2]), 6,
+                 'head_count_kv"[2] is 2: layers have the same number'),
+                (EXPERTS, "attention.head_count_kv", (numbers, [0, 0, 1 << 31]), 5, "at most"),
+                (MAPLE_FILE, "attention.sliding_window_pattern", (gguf.STRING, "4"), 5,
+                 "is not an array of 2 truth values"),
+                (MAPLE_FILE, "attention.sliding_window_pattern", (u32, 0), 5, "is 0, allowed"),
+                (MAPLE_FILE, "swiglu_clamp_exp", (floats32, [7.0]), 5,
+                 'swiglu_clamp_exp" has 1 values, layer 1 has none')):
+            with self.subTest(key=key, value=value):
+                self.assertIn(words, self.refused(code, *self.change(name, {key: value})))
+
+    def test_accepted(self):
+        """Other ways to say the same: the same bits."""
+        truths, numbers = (gguf.ARRAY, gguf.BOOL), (gguf.ARRAY, gguf.U32)
+        for name, changes in (
+                (EXPERTS, {"full_attention_interval": None,
+                           "attention.recurrent_layers": (truths, [True, True, False])}),
+                (EXPERTS, {"attention.head_count_kv": (numbers, [0, 0, 2])}),
+                (EXPERTS, {"expert_gating_func": (gguf.U32, 1),
+                           "expert_weights_scale": (gguf.F32, 1.0)}),
+                (MAPLE_FILE, {"attention.sliding_window_pattern": (gguf.U32, 2)})):
+            with self.subTest(changes=changes):
+                self.ok(*self.change(name, changes))
+                got, want = scratch("got.f32"), scratch("want.f32")
+                original = command.model(hybrid(name), *FLAGS)
+                for model, out in ((scratch("keys.tern"), got), (original, want)):
+                    self.ok("logits", model, "--ids", "1 17 200 42", "-o", out, "--kv", "f32")
+                self.assertEqual(read_bytes(got) == read_bytes(want), True)
+
+    def test_a_decay_that_grows(self):
+        def set_log(tensors):
+            return [(name, kind, shape, struct.pack("<f", 0.5) + data[4:])
+                    if name == "blk.1.ssm_a" else (name, kind, shape, data)
+                    for name, kind, shape, data in tensors]
+
+        error = self.refused(5, *self.change(EXPERTS, {}, set_log))
+        self.assertIn('"blk.1.ssm_a": value 0 is 0.5, but a decay, -exp(A_log), is below 0', error)
 
 
 class Damage(command.TestCase):

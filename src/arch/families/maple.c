@@ -65,11 +65,10 @@ static tern_status read_layers(struct tn_family_spec *s, const struct tn_values 
     uint32_t window = 0;
     tern_status status = tn_values_integer(v, &window, &window_value, true);
     for (uint32_t i = 0; i < s->config->n_layer && status == TERN_OK; i++) {
-        enum tn_layer_kind kind = TN_LAYER_UNSAID;
-        status = v->layer_kind(v, &kind, i);
-        const bool is_full = kind == TN_LAYER_UNSAID ? i % 4 == 3 : kind == TN_LAYER_FULL;
-        s->layers[i].window = is_full ? 0 : window;
-        s->layers[i].rope = is_full ? TERN_ROPE_NONE : TERN_ROPE_HALF;
+        bool is_sliding = false;
+        status = tn_spec_is_sliding(&is_sliding, v, i, 4);
+        s->layers[i].window = is_sliding ? window : 0;
+        s->layers[i].rope = is_sliding ? TERN_ROPE_HALF : TERN_ROPE_NONE;
     }
     return status;
 }
