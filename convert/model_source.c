@@ -55,6 +55,18 @@ static tern_status refuse_gguf_folder(const char *dir, struct tern_error *err)
                    files.first, files.n);
 }
 
+/* Only hadamard.json says that the weights of a folder are rotated; without the rotation the model
+ * writes nonsense. */
+static tern_status refuse_rotated_folder(const char *dir, struct tern_error *err)
+{
+    if (!holds(dir, "hadamard.json"))
+        return TERN_OK;
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   "%s: holds hadamard.json: its weights are rotated by Hadamard matrices, which "
+                   "are supported in GGUF files (\"prism.hadamard.*\"): convert that of the model",
+                   dir);
+}
+
 /* ---- both kinds ---- */
 
 /* Evaluates the other files of the directory. */
@@ -83,7 +95,9 @@ tern_status tn_model_source_import(struct tn_model_source *out, const char *path
 {
     if (out->is_gguf)
         return tn_gguf_import(&out->import, &out->source, err);
-    tern_status status = tn_config_read(&out->import, &out->has_generation, path, err);
+    tern_status status = refuse_rotated_folder(path, err);
+    if (status == TERN_OK)
+        status = tn_config_read(&out->import, &out->has_generation, path, err);
     return status == TERN_OK ? recognise(out, path, err) : status;
 }
 
@@ -96,6 +110,8 @@ tern_status tn_model_source_open(struct tn_model_source *out, const char *path,
         return status == TERN_OK ? tn_model_source_import(out, path, err) : status;
     }
     tern_status status = refuse_gguf_folder(path, err);
+    if (status == TERN_OK)
+        status = refuse_rotated_folder(path, err);
     if (status == TERN_OK)
         status = tn_config_read(&out->import, &out->has_generation, path, err);
     if (status == TERN_OK)

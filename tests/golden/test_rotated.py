@@ -5,6 +5,7 @@ prompt is cut and computed, and keys that are refused.  test_families.py compare
 the reference's."""
 import json
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -66,6 +67,19 @@ class Rotated(command.TestCase):
         self.assertIn("rotated       16 matrices, by Hadamard matrices of 64",
                       self.ok("info", model).text)
         self.ok("verify", model)
+
+
+class Folder(command.TestCase):
+    def test_rotated_folders_are_refused(self):
+        """hadamard.json is all that tells them from others."""
+        folder = scratch("rotated")
+        shutil.copytree(shared("reference", "hybrids", "models", "tiny-qwen35-ternary"), folder)
+        with open(os.path.join(folder, "hadamard.json"), "w", encoding="utf-8") as f:
+            json.dump({"version": 1, "block_size": 64}, f)
+        error = self.refused(6, "convert", folder, "-o", scratch("rotated.tern"))
+        self.assertIn("holds hadamard.json: its weights are rotated", error)
+        info = json.loads(self.ok("info", folder, "--json").text)
+        self.assertEqual((info["convertible"], "hadamard.json" in info["reason"]), (False, True))
 
 
 class Keys(command.TestCase):
