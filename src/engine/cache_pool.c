@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Taking and leaving blocks.
+ * Reference counting of cache blocks, and growth of the pool.
+ *
+ * A freed block stays committed and is reused first.
  */
 #include "engine/cache_pool.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keeping, marking and evicting checkpoints.  There are few: every question walks the list.
+ * Adds, marks and evicts checkpoints.
+ *
+ * There are at most TN_MAX_CHECKPOINTS, so every lookup is a linear search.
  */
 #include "engine/checkpoints.h"
 
@@ -41,7 +43,7 @@ struct tn_checkpoint *tn_checkpoints_find(struct tn_checkpoints *c, uint32_t i, 
 
 /* ---- eviction ---- */
 
-/* The highest mark that a sequence has given it. */
+/* The highest mark that any sequence has given it. */
 static enum tn_mark importance(const struct tn_checkpoint *one)
 {
     uint32_t mark = TN_N_MARKS - 1;
@@ -50,7 +52,8 @@ static enum tn_mark importance(const struct tn_checkpoint *one)
     return (enum tn_mark)mark;
 }
 
-/* Positions to compute again without it: from the one before it in a sequence that keeps both. */
+/* Positions to compute again if it were evicted: those since the previous checkpoint of the same
+ * sequence. */
 static uint32_t loss(const struct tn_checkpoints *c, const struct tn_checkpoint *one)
 {
     uint32_t before = 0;
@@ -88,7 +91,7 @@ static void evict(struct tn_checkpoints *c, enum tn_mark mark)
         free_one(c, first);
 }
 
-/* ---- keeping ---- */
+/* ---- adding, marking ---- */
 
 struct tn_checkpoint *tn_checkpoints_add(struct tn_checkpoints *c, uint32_t i, uint32_t position,
                                          enum tn_mark mark)

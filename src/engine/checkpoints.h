@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which checkpoints are kept.
+ * Decides which checkpoints of recurrent state are kept.  All sequences share a fixed number
+ * (tn_workspace_input).  When all are in use, a new checkpoint evicts the one of lowest importance,
+ * provided that one is not more important than itself:
  *
- * A fixed number of them is planned for all sequences together (tn_workspace_input).  When all
- * are in use, a new one takes the memory of the least important that is not more important than
- * itself:
- *
- *   1. by mark (enum tn_mark): of a checkpoint that several sequences keep, the highest counts
+ *   1. by mark (enum tn_mark): if several sequences keep a checkpoint, the highest mark counts
  *   2. spaced ones: the one whose loss costs the fewest positions to compute again
- *   3. the one used longest ago
+ *   3. the one unused for longest
  *
- * A sequence has one checkpoint of each mark but TN_MARK_SPACED: the previous one becomes spaced.
- * Models whose layers keep no state have none.
+ * A sequence has one checkpoint per mark except TN_MARK_SPACED: the previous one becomes spaced.
+ * Models without recurrent layers have none.
  */
 #ifndef TN_CHECKPOINTS_H
 #define TN_CHECKPOINTS_H
@@ -20,7 +18,7 @@
 #include "model/state.h"
 
 #define TN_MAX_CHECKPOINTS 64u
-/* Sequences that a bit of struct tn_checkpoint can name. */
+/* Limit of the bit set of sequences in struct tn_checkpoint. */
 #define TN_CHECKPOINT_SEQUENCES 64u
 
 struct tn_checkpoints {
@@ -29,20 +27,20 @@ struct tn_checkpoints {
     uint64_t n_uses;
 };
 
-/* The checkpoint of sequence number i at `position`; NULL: none. */
+/* The checkpoint of sequence i at `position`; NULL: none. */
 struct tn_checkpoint *tn_checkpoints_find(struct tn_checkpoints *c, uint32_t i, uint32_t position);
-/* Memory for a checkpoint of sequence i; the caller fills `kept` and marks it.  NULL: all are more
- * important, or memory is short. */
+/* A new checkpoint of sequence i; the caller fills `kept` and marks it.  NULL: all others are more
+ * important, or out of memory. */
 struct tn_checkpoint *tn_checkpoints_add(struct tn_checkpoints *c, uint32_t i, uint32_t position,
                                          enum tn_mark mark);
-/* Says why sequence i keeps it, beside other reasons. */
+/* Adds a reason for sequence i to keep it. */
 void tn_checkpoints_mark(struct tn_checkpoints *c, struct tn_checkpoint *one, uint32_t i,
                          enum tn_mark mark);
-/* Sequence i keeps none beyond `position`. */
+/* Drops the checkpoints of sequence i beyond `position`. */
 void tn_checkpoints_drop(struct tn_checkpoints *c, uint32_t i, uint32_t position);
-/* Sequence `to` keeps those that `from` has up to `position`. */
+/* Lets sequence `to` keep those that `from` has up to `position`. */
 void tn_checkpoints_share(struct tn_checkpoints *c, uint32_t to, uint32_t from, uint32_t position);
-/* Whether sequence i keeps it, and whether for this reason. */
+/* Does sequence i keep it?  With this mark? */
 bool tn_checkpoint_is_of(const struct tn_checkpoint *one, uint32_t i);
 bool tn_checkpoint_is_marked(const struct tn_checkpoint *one, uint32_t i, enum tn_mark mark);
 

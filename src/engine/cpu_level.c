@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernel levels of each architecture, and the choice of one.
+ * The kernel levels of each architecture, and the selection of one by name or by CPU features.
+ *
+ * Refusals list the levels that this CPU can run.
  */
 #include "engine/cpu_level.h"
 
@@ -35,7 +37,7 @@ static const struct tn_cpu_level *best_level(uint32_t features)
     return best;
 }
 
-/* "ref, ssse3, avx2": those that `features` can run. */
+/* Lists the levels that `features` allow: "ref, ssse3, avx2". */
 static const char *list_levels(struct tn_buf *buf, uint32_t features)
 {
     for (uint32_t i = 0; i < tn_n_cpu_levels; i++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matches in the text so far, what rows cost, and how many drafted ids to verify.
+ * Finds repeated text, estimates the cost of rows, and decides how many drafted ids to verify.
+ *
+ * The constants below bound what a wrong estimate can cost; none of them changes an answer.
  */
 #include "engine/draft.h"
 
@@ -10,8 +12,8 @@
 
 /* ---- matcher ---- */
 
-#define MAX_MATCH 32u      /* longer ones are not told apart */
-#define MAX_CANDIDATES 32u /* earlier places of the last pair that are compared */
+#define MAX_MATCH 32u      /* longer matches are treated alike */
+#define MAX_CANDIDATES 32u /* earlier occurrences of the last pair that are compared */
 
 size_t tn_matcher_bytes(uint32_t capacity)
 {
@@ -35,7 +37,7 @@ void tn_matcher_fini(struct tn_matcher *m)
     *m = (struct tn_matcher){0};
 }
 
-/* Of the pair of ids that ends at i >= 1. */
+/* Hash bucket of the pair of ids that ends at i >= 1. */
 static uint32_t bucket(const struct tn_matcher *m, uint32_t i)
 {
     const uint32_t hash = m->ids[i - 1] * 2654435761u ^ m->ids[i] * 2246822519u;
@@ -55,7 +57,7 @@ void tn_matcher_add(struct tn_matcher *m, uint32_t id)
     *last = i + 1;
 }
 
-/* Ids before and at position i that equal the last ones. */
+/* Length of the common suffix of ids[0..i] and the whole text. */
 static uint32_t match_length(const struct tn_matcher *m, uint32_t i)
 {
     uint32_t n = 0;
@@ -81,7 +83,7 @@ uint32_t tn_matcher_draft(const struct tn_matcher *m, uint32_t *ids, uint32_t n_
     }
     if (*n_match == 0)
         return 0;
-    /* A match that overlaps its end goes on as a period: what followed is drafted too. */
+    /* A match that overlaps the end is periodic: the draft repeats the period. */
     const uint32_t period = m->n - best;
     for (uint32_t i = 0; i < n_max; i++)
         ids[i] = m->ids[best + i % period];
@@ -90,25 +92,26 @@ uint32_t tn_matcher_draft(const struct tn_matcher *m, uint32_t *ids, uint32_t n_
 
 /* ---- costs ---- */
 
-/* Before it was measured a row more is taken to cost this share of those without drafts: little, so
- * that it is measured soon; the account limits what that costs. */
+/* Assumed cost of an unmeasured row, as a share of an evaluation without drafts.  Low, so that it
+ * is soon measured; the account limits the loss. */
 #define COST_UNKNOWN 0.35
-#define ACCOUNT_REMEMBERED 0.998 /* what was lost still weighs after the next evaluation */
-/* Of a new time in the average, which it may move by so much: what was interrupted by another
- * program says little. */
+#define ACCOUNT_REMEMBERED 0.998 /* decay of a loss per evaluation */
+/* Weight of a new time in the average, and the limits of its change: a time during which another
+ * program ran says little. */
 #define NEW_TIME 0.25
 #define LEAST_TIME 0.5
 #define MOST_TIME 1.2
-/* Drafts are worth it from so much more ids for the time on. */
+/* Drafts must yield at least this many times the ids per second. */
 #define LEAST_GAIN 1.03
-/* An evaluation without drafts is made now and then: the others are compared with it. */
+/* An evaluation without drafts is made this often, as the baseline. */
 #define STEPS_PER_PLAIN 64u
-/* Times are forgotten now and then: a deeper context, or a neighbour that is gone, changes them. */
+/* Times are discarded this often: a deeper context, or the end of a busy neighbour, changes them.
+ */
 #define STEPS_REMEMBERED 512u
-/* What may be lost before much time has passed, in evaluations without drafts. */
+/* Loss allowed before much time has passed, in evaluations without drafts. */
 #define FREE_STEPS 1.0
 
-/* Every time but that of the evaluations without drafts. */
+/* Discards every time except that of evaluations without drafts. */
 static void forget(struct tn_draft_costs *costs, uint32_t n_answers)
 {
     for (uint32_t i = 0; i <= TN_DRAFT_MAX_ROWS; i++)
@@ -128,7 +131,7 @@ void tn_draft_costs_took(struct tn_draft_costs *costs, uint32_t n_answers, uint3
                          uint32_t n_ids, double seconds)
 {
     if (n_rows > TN_DRAFT_MAX_ROWS)
-        return; /* there is never a draft then */
+        return; /* drafts are never used then */
     if (++costs->n_steps % STEPS_REMEMBERED == 0)
         forget(costs, n_answers);
     add_time(&costs->step_s[n_rows], seconds);
@@ -138,12 +141,12 @@ void tn_draft_costs_took(struct tn_draft_costs *costs, uint32_t n_answers, uint3
     costs->n_since_plain = n_rows == n_answers ? 0 : costs->n_since_plain + 1;
     if (n_rows > n_answers)
         costs->lost_s += took - n_ids * plain / n_answers;
-    /* What was gained long ago does not pay for what is lost now. */
+    /* Old gains do not pay for new losses. */
     costs->lost_s = TN_MAX(costs->lost_s, -FREE_STEPS * plain);
 }
 
-/* What an evaluation of n rows takes, by the nearest counts that were measured; that of n_answers
- * was. */
+/* Expected time of an evaluation of n rows, interpolated from the nearest measured counts; that of
+ * n_answers rows was measured. */
 static double expected_s(const struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n)
 {
     const double plain = costs->step_s[n_answers];
@@ -156,7 +159,7 @@ static double expected_s(const struct tn_draft_costs *costs, uint32_t n_answers,
     return costs->step_s[below] + TN_MAX(per_row, 0.0) * (n - below);
 }
 
-/* Whether this evaluation may have drafts at all. */
+/* May this evaluation contain drafts? */
 static bool may_draft(const struct tn_draft_costs *costs, uint32_t n_answers)
 {
     const double plain = costs->step_s[n_answers];
@@ -166,10 +169,10 @@ static bool may_draft(const struct tn_draft_costs *costs, uint32_t n_answers)
 
 /* ---- odds ---- */
 
-/* How likely a drafted id is right before any was compared, and as how many that counts. */
+/* Prior probability that a drafted id is right, and its weight in comparisons. */
 #define RIGHT_UNKNOWN 0.5
 #define WEIGHT_UNKNOWN 2.0
-#define REMEMBERED 0.95 /* what a comparison still weighs after the next one */
+#define REMEMBERED 0.95 /* decay of a comparison per later one */
 
 void tn_draft_odds_init(struct tn_draft_odds *out)
 {
@@ -207,10 +210,10 @@ void tn_draft_odds_saw(struct tn_draft_odds *odds, uint32_t id)
         odds->n_draft = 0;
 }
 
-/* ---- how many ---- */
+/* ---- number of drafts ---- */
 
-/* The count of drafted ids, at most n, with which the step gives most ids for its time; they are
- * added to it. */
+/* Adds to the step the number of drafted ids (at most n) that maximises ids per second, and returns
+ * it. */
 static uint32_t add_best(struct tn_draft_step *step, const struct tn_draft_costs *costs, uint32_t n,
                          double right)
 {
@@ -241,7 +244,7 @@ uint32_t tn_draft_choose(struct tn_draft_odds *odds, const struct tn_draft_costs
     uint32_t count = 0;
     if (may_draft(costs, step->n_answers))
         count = add_best(step, costs, n, odds->right[draft_class] / odds->tried[draft_class]);
-    if (count > 0 || odds->n_draft == 0) /* one that is still being compared is finished first */
+    if (count > 0 || odds->n_draft == 0) /* the draft under comparison is finished first */
         start_comparing(odds, ids, count > 0 ? count : n, draft_class);
     return count;
 }
@@ -273,7 +276,7 @@ void tn_drafter_saw(struct tn_drafter *d, uint32_t id)
 uint32_t tn_drafter_next(struct tn_drafter *d, const struct tn_draft_costs *costs,
                          struct tn_draft_step *step, uint32_t *ids, uint32_t n_max)
 {
-    uint32_t n, n_match = MAX_MATCH; /* drafts of others count as the longest */
+    uint32_t n, n_match = MAX_MATCH; /* drafts of a callback count as the longest match */
     n_max = TN_MIN(n_max, d->n_draft);
     if (n_max == 0)
         return 0;

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Drafts: ids that probably come next, so that one evaluation can verify several of them.  They
- * change when an id is known, never which: each is chosen as it would be without drafts.
+ * Drafts: guesses of the next ids, verified several at a time in one evaluation.  They change when
+ * an id is known, never which: each is chosen as it would be without drafts.
  *
- * Four parts, none of which knows a session:
+ *   tn_drafter      drafts for the steps of one answer, from the parts below or from a callback
+ *   tn_matcher      finds the previous occurrence of the last ids and proposes their continuation
+ *   tn_draft_odds   acceptance rate of this answer's drafts
+ *   tn_draft_costs  measured times of evaluations by number of rows
  *
- *   tn_drafter      what a step asks for each answer: the three below, or somebody else's drafts
- *   tn_matcher      finds where the last ids stood before, and takes what followed there
- *   tn_draft_odds   how often the drafts of this answer are right
- *   tn_draft_costs  what evaluations of so many rows take, whosever rows they are
- *
- * A step with several answers verifies drafts of some of them; how many is decided for one after
- * the other, each with what the step has already (tn_draft_step).
- *
- * Drafts that are not verified cost nothing and are still compared with what came, so it is
- * known how often they are right without trying.  What trying may cost is limited by an account:
- * the time of evaluations with drafts beside what their ids would have cost one by one.  When more
- * than TN_DRAFT_LOSS of all time was lost, nothing is drafted until that is no longer so.
+ * Drafts that are not verified are still compared with the chosen ids, so the acceptance rate is
+ * known without cost.  An account limits the loss: time spent on evaluations with drafts, compared
+ * with what their ids would have cost one by one.  While more than TN_DRAFT_LOSS of all time is
+ * lost, nothing is drafted.
  */
 #ifndef TN_DRAFT_H
 #define TN_DRAFT_H
@@ -25,93 +20,94 @@
 
 #include "tern/tern.h"
 
-/* ---- what probably comes ---- */
+/* ---- matcher ---- */
 
 struct tn_matcher {
-    uint32_t *ids;    /* [capacity] all so far */
-    uint32_t *before; /* [capacity] where the pair of ids that ends here ended before, plus 1; 0:
-                         nowhere that is known */
-    uint32_t *last;   /* [TN_MATCHER_BUCKETS] the last position of a pair with this hash, plus 1 */
+    uint32_t *ids;    /* [capacity] the text so far */
+    /* [capacity] 1 + end of the previous occurrence of the pair that ends here; 0: unknown */
+    uint32_t *before;
+    uint32_t *last;   /* [TN_MATCHER_BUCKETS] 1 + end of the last pair with this hash */
     uint32_t n;
     uint32_t capacity;
 };
 #define TN_MATCHER_BUCKETS 4096u
 
-/* Memory for a text of at most `capacity` ids. */
+/* Memory for a text of up to `capacity` ids, bytes. */
 size_t tn_matcher_bytes(uint32_t capacity);
 /* TERN_MEMORY. */
 tern_status tn_matcher_init(struct tn_matcher *out, uint32_t capacity, struct tern_error *err);
 void tn_matcher_fini(struct tn_matcher *m);
-/* The next id; beyond the capacity it is not looked at. */
+/* Appends an id; beyond the capacity it is ignored. */
 void tn_matcher_add(struct tn_matcher *m, uint32_t id);
-/* Writes up to n_max ids that followed the longest match of the last ids, the latest of several as
- * long; returns how many. *n_match: the ids of the match, at least 2 when something is found. */
+/* Writes up to n_max ids that followed the longest earlier match of the last ids, the latest of
+ * several.  Returns their number.  *n_match: length of the match, at least 2 if there is one. */
 uint32_t tn_matcher_draft(const struct tn_matcher *m, uint32_t *ids, uint32_t n_max,
                           uint32_t *n_match);
 
-/* ---- what rows cost ---- */
+/* ---- costs ---- */
 
 #define TN_DRAFT_MAX_ROWS 8u
 #define TN_DRAFT_LOSS 0.01
 
 struct tn_draft_costs {
-    double step_s[TN_DRAFT_MAX_ROWS + 1]; /* [i] an evaluation of i rows; 0: not known */
-    double lost_s, total_s;  /* the account; what is long ago counts less */
-    uint32_t n_since_plain;  /* evaluations since one without drafts */
+    double step_s[TN_DRAFT_MAX_ROWS + 1]; /* [i] seconds of an evaluation of i rows; 0: unknown */
+    double lost_s, total_s;  /* the account; older time counts less */
+    uint32_t n_since_plain;  /* evaluations since the last one without drafts */
     uint32_t n_steps;
 };
 
-/* An evaluation of n_rows, of which n_answers were no drafts, took so long and n_ids came of it. */
+/* Records an evaluation of n_rows, of which n_answers were no drafts, that yielded n_ids. */
 void tn_draft_costs_took(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
                          uint32_t n_ids, double seconds);
 
-/* ---- how many ---- */
+/* ---- number of drafts ---- */
 
-/* A step in the making. */
+/* A step under construction; its answers decide on their drafts one after the other. */
 struct tn_draft_step {
     uint32_t n_answers; /* rows that are no drafts */
-    uint32_t n_rows;    /* these and the drafts so far */
-    double n_ids;       /* that are expected of them */
+    uint32_t n_rows;    /* those and the drafts added so far */
+    double n_ids;       /* expected number of ids */
 };
 
 #define TN_DRAFT_CLASSES 4u /* matches of 2, 3 to 4, 5 to 8, more ids */
 
 struct tn_draft_odds {
     double right[TN_DRAFT_CLASSES], tried[TN_DRAFT_CLASSES]; /* older drafts count less */
-    /* the draft that is being compared with what comes */
+    /* the draft being compared with the chosen ids */
     uint32_t draft[TERN_MAX_DRAFT], n_draft, n_compared, class_of_draft;
 };
 
-/* Before any draft was tried: the same odds for all classes. */
+/* Starts with the same odds for all classes. */
 void tn_draft_odds_init(struct tn_draft_odds *out);
-/* How many of n drafted ids behind a match of n_match this step should verify; they are added to
- * it. */
+/* How many of n drafted ids after a match of n_match ids this step should verify; adds them to the
+ * step. */
 uint32_t tn_draft_choose(struct tn_draft_odds *odds, const struct tn_draft_costs *costs,
                          struct tn_draft_step *step, const uint32_t *ids, uint32_t n,
                          uint32_t n_match);
-/* An id was chosen. */
+/* Records a chosen id. */
 void tn_draft_odds_saw(struct tn_draft_odds *odds, uint32_t id);
 
-/* ---- all ---- */
+/* ---- drafter ---- */
 
 struct tn_drafter {
-    uint32_t n_draft; /* at most; 0: no drafts, and nothing else is set */
+    uint32_t n_draft; /* maximum per step; 0: no drafts, and the other members are unset */
     /* As in struct tern_generate_params. */
     uint32_t (*on_draft)(void *arg, uint32_t *ids, uint32_t n_max);
     void *arg;
     bool verify_all;
-    struct tn_matcher matcher; /* without on_draft */
+    struct tn_matcher matcher; /* if there is no on_draft */
     struct tn_draft_odds odds;
 };
 
-/* For a text of at most `capacity` ids. n_draft, on_draft, arg and verify_all are set, the
- * rest is zero. TERN_MEMORY. */
+/* For a text of up to `capacity` ids.  The caller sets n_draft, on_draft, arg and verify_all and
+ * zeroes the rest.  TERN_MEMORY. */
 tern_status tn_drafter_init(struct tn_drafter *d, uint32_t capacity, struct tern_error *err);
 void tn_drafter_fini(struct tn_drafter *d);
-/* The next id of the prompt, or one that was chosen. */
+/* Records the next id: of the prompt, or a chosen one. */
 void tn_drafter_read(struct tn_drafter *d, uint32_t id);
 void tn_drafter_saw(struct tn_drafter *d, uint32_t id);
-/* ids [n_max] that this step should verify, added to it; returns how many. n_max may be 0. */
+/* Writes the ids [n_max] that this step should verify and adds them to the step.  Returns their
+ * number.  n_max may be 0. */
 uint32_t tn_drafter_next(struct tn_drafter *d, const struct tn_draft_costs *costs,
                          struct tn_draft_step *step, uint32_t *ids, uint32_t n_max);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which drafts of an answer become its ids.
+ * Decides which drafts of an answer become its ids.
  *
- * The rows of an answer are the id that was chosen last and drafts of the ids after it.  Each id is
- * still chosen in its turn, from the logits after the ids before it, which are the same bits
- * whatever is evaluated beside them.  The first choice that differs from its draft ends the check;
- * the rows after it are rolled back.
+ * The rows of an answer are the id chosen last and drafts of the ids after it.  Each id is still
+ * chosen in turn, from the logits after the ids before it, which have the same bits whatever else
+ * is in the batch.  The first choice that differs from its draft ends the check, and the rows after
+ * it are rolled back.
  */
 #include "engine/steps.h"
 
@@ -20,6 +20,6 @@ void tn_finish_answer(struct tn_steps *s, struct tn_lane *lane)
         is_right = tn_choose_token(s, lane, i);
     }
     lane->n_text = lane->sequence->n_past;
-    (void)tn_sequence_truncate(lane->sequence, lane->n_text); /* what is missing is made up for */
+    (void)tn_sequence_truncate(lane->sequence, lane->n_text); /* missing positions are recomputed */
     tn_sequence_checkpoint_spaced(lane->sequence);
 }

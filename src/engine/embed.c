@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Embeddings: states are evaluated a batch at a time and pooled in double, so that memory does not
- * grow with the text but for its cache.
+ * Embeddings: states are evaluated batch by batch and pooled in double precision, so only the cache
+ * grows with the text.
  *
- * A session has the size of the longest text so far, in powers of two: address space and the plan
- * of memory follow what is used, not a context of 32,768 that nobody fills.  Short texts of a list
- * have a workspace of their own, with a sequence for each: a batch reads the weights once for all.
+ * The session is sized for the longest text so far, rounded up to a power of two: memory follows
+ * the texts, not a context of 32,768 that nobody fills.  Short texts share a second workspace with
+ * a sequence each, so that one batch reads the weights once for all of them.
  */
 #include "tern/embed.h"
 
@@ -21,7 +21,7 @@
 
 #define MIN_CONTEXT 256u
 
-/* Texts that are computed together at most; each takes a block of the cache (cache_pool.h). */
+/* Texts per batch; each takes at least one block of the cache (cache_pool.h). */
 #define MAX_TOGETHER 8u
 
 struct tern_embedder {
@@ -32,12 +32,12 @@ struct tern_embedder {
     uint32_t hidden;
     float *states; /* [TN_DEFAULT_BATCH][hidden] */
     double *sum;   /* [hidden] */
-    const uint32_t *ids; /* [n_ids] of the text that was begun; at of them are in the sum */
+    const uint32_t *ids; /* [n_ids] the current text; its first `at` ids are in the sum */
     size_t n_ids, at;
-    /* For short texts; n_sequences 0: not there yet, or no memory for it. */
+    /* Workspace for short texts; n_sequences 0: not created yet, or out of memory. */
     struct tn_workspace *together;
     uint32_t n_sequences;
-    bool is_alone; /* there was no memory for two texts at once */
+    bool is_alone; /* not enough memory for two texts at once */
 };
 
 const char *tern_pooling_text(enum tern_pooling pooling)
@@ -137,7 +137,7 @@ tern_status tern_embedder_set_dim(struct tern_embedder *e, uint32_t n_dim, struc
 
 /* ---- one text ---- */
 
-/* An empty session with room for n_ids. */
+/* Provides an empty session with room for n_ids. */
 static tern_status make_room(struct tern_embedder *e, size_t n_ids, struct tern_error *err)
 {
     const uint32_t context = tern_model_config(e->model)->context;
@@ -145,7 +145,7 @@ static tern_status make_room(struct tern_embedder *e, size_t n_ids, struct tern_
         return tn_fail(err, TERN_LIMIT, "a text of %zu tokens: the model's context is %u", n_ids,
                        context);
     if (e->session && n_ids <= tern_session_n_ctx(e->session)) {
-        (void)tern_session_truncate(e->session, 0); /* always reached */
+        (void)tern_session_truncate(e->session, 0); /* position 0 is always reachable */
         return TERN_OK;
     }
     uint32_t n_ctx = MIN_CONTEXT;
@@ -169,8 +169,8 @@ static void clear_sum(struct tern_embedder *e)
         e->sum[i] = 0;
 }
 
-/* Adds the states [n][hidden] of positions [at, at + n) of a text of n_ids, as the pooling wants
- * them. */
+/* Adds the states [n][hidden] of positions [at, at + n) of a text of n_ids, according to the
+ * pooling. */
 static void pool_states(struct tern_embedder *e, const float *states, size_t at, size_t n,
                         size_t n_ids)
 {
@@ -184,7 +184,7 @@ static void pool_states(struct tern_embedder *e, const float *states, size_t at,
             e->sum[i] += (double)states[row * e->hidden + i];
 }
 
-/* The sum becomes a vector of length 1: the mean is no other than the sum then. */
+/* Scales the sum to length 1; dividing by n first would give the same vector. */
 static tern_status write_normalised(const struct tern_embedder *e, float *dst,
                                     struct tern_error *err)
 {
@@ -206,7 +206,7 @@ tern_status tern_embed_begin(struct tern_embedder *e, const uint32_t *ids, size_
 {
     e->n_ids = 0;
     if (n_ids == 0)
-        return tn_fail(err, TERN_USAGE, "a vector of no ids");
+        return tn_fail(err, TERN_USAGE, "no ids to embed");
     tern_status status = make_room(e, n_ids, err);
     if (status != TERN_OK)
         return status;
@@ -223,7 +223,7 @@ tern_status tern_embed_step(struct tern_embedder *e, float *dst, bool *is_done,
     const size_t n = TN_MIN(e->n_ids - e->at, (size_t)TN_DEFAULT_BATCH);
     *is_done = false;
     if (e->n_ids == 0)
-        return tn_fail(err, TERN_USAGE, "a step of a vector that was not begun");
+        return tn_fail(err, TERN_USAGE, "no vector was begun");
     tern_status status = tern_session_eval_states(e->session, e->ids + e->at, n, e->states, err);
     if (status == TERN_OK) {
         pool_states(e, e->states, e->at, n, e->n_ids);
@@ -248,7 +248,8 @@ tern_status tern_embed(struct tern_embedder *e, const uint32_t *ids, size_t n_id
 
 /* ---- several texts ---- */
 
-/* A workspace for as many short texts as there is memory for; one at a time where it is short. */
+/* Creates a workspace for as many short texts as memory allows; without it texts go one at a time.
+ */
 static void make_together(struct tern_embedder *e)
 {
     const uint32_t context = tern_model_config(e->model)->context;
@@ -272,7 +273,7 @@ static void make_together(struct tern_embedder *e)
     e->is_alone = !e->together;
 }
 
-/* Of n texts, those that one batch takes: 0 when the first is long, or wrong. */
+/* How many of n texts fit into one batch; 0: the first is too long, or invalid. */
 static uint32_t count_together(struct tern_embedder *e, const struct tern_embed_ids *texts,
                                size_t n)
 {
@@ -285,7 +286,7 @@ static uint32_t count_together(struct tern_embedder *e, const struct tern_embed_
     return k;
 }
 
-/* Evaluates n texts, one behind the other in a batch, whose ids are copied to `ids`. */
+/* Evaluates n texts in one batch, their ids concatenated in `ids`. */
 static tern_status eval_together(struct tern_embedder *e, const struct tern_embed_ids *texts,
                                  uint32_t n, uint32_t *ids, struct tern_error *err)
 {
@@ -308,11 +309,11 @@ static tern_status eval_together(struct tern_embedder *e, const struct tern_embe
     if (status == TERN_OK)
         status = tn_workspace_eval(e->together, &batch, err);
     for (uint32_t i = 0; i < n; i++)
-        (void)tn_sequence_truncate(&sequences[i], 0); /* always reached */
+        (void)tn_sequence_truncate(&sequences[i], 0); /* position 0 is always reachable */
     return status;
 }
 
-/* Counts the texts that are done in *n_done. */
+/* Adds the number of finished texts to *n_done. */
 static tern_status embed_together(struct tern_embedder *e, const struct tern_embed_ids *texts,
                                   uint32_t n, float *dst, size_t *n_done, struct tern_error *err)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The engine: which kernels, how many threads.
+ * The engine: kernels and threads.
  *
- * It asks the caller's description of the machine, never the machine: creating one reads no files,
- * touches no environment and binds no thread but its own, so that any thread may do it at any time.
+ * It uses the caller's description of the machine, never the machine itself: creating an engine
+ * reads no files and no environment and binds no thread but its own, so any thread may do it at any
+ * time.
  */
 #include "engine/engine.h"
 
@@ -13,7 +14,7 @@
 #include "tern/plan.h"
 #include "tern/sysinfo.h"
 
-/* Threads and level as the plan for the machine has them. */
+/* Sets threads and level from the plan for the machine. */
 static tern_status configure(struct tern_engine *engine, const struct tern_sysinfo *machine,
                              const struct tern_engine_params *params, struct tern_plan *plan,
                              struct tern_error *err)
@@ -46,7 +47,7 @@ tern_status tern_engine_create(struct tern_engine **out, const struct tern_sysin
     if (!machine)
         return tn_fail(err, TERN_USAGE, "no description of the machine; see tern_sysinfo_read");
     if ((unsigned)params->inputs > TERN_INPUTS_AS_8)
-        return tn_fail(err, TERN_USAGE, "form %d of inputs is unknown", (int)params->inputs);
+        return tn_fail(err, TERN_USAGE, "activation precision %d is unknown", (int)params->inputs);
     if (most > TERN_PLAN_MAX_THREADS)
         return tn_fail(err, TERN_USAGE, "%u threads: at most %d", most, TERN_PLAN_MAX_THREADS);
     struct tern_plan *plan = tn_alloc(sizeof *plan);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Events, and the last one of a request.
+ * Emits the events of a request, and ends requests.
+ *
+ * Every request ends here, whatever the reason, so its last event cannot be forgotten.
  */
 #include "engine/steps.h"
 

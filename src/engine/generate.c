@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern_generate: one request, which borrows what it asks for, steps in the session's own workspace
- * and sequence until it ends; its events become calls.
+ * tern_generate: runs one request in the session's own workspace and sequence until it ends.
+ *
+ * The request borrows the caller's pointers, and events become the caller's callbacks.
  */
 #include <string.h>
 
@@ -19,7 +20,7 @@ const char *tern_stop_text(enum tern_stop stop)
 
 struct listener {
     const struct tern_generate_params *params;
-    bool has_refused; /* on_text is not called again after it returned false */
+    bool has_refused; /* on_text returned false and is not called again */
     struct tern_event end;
 };
 
@@ -44,12 +45,12 @@ static bool on_event(void *arg, struct tn_request *r, const struct tern_event *e
     return !l->has_refused;
 }
 
-/* ---- a request ---- */
+/* ---- one request ---- */
 
 static tern_status check_params(const struct tern_session *s,
                                 const struct tern_generate_params *params, struct tern_error *err)
 {
-    /* The sampler borrows the model's list of control tokens and is given all of its logits. */
+    /* The sampler borrows the model's list of control tokens and always gets all logits. */
     uint32_t n = tn_sampler_n_vocab(params->sampler), vocab = s->model->file.spec.config->vocab;
     const uint32_t n_draft = s->work.params.n_logits - 1;
     if (params->n_draft > n_draft)
@@ -96,8 +97,8 @@ static tern_status open_request(struct tn_request *r, struct tern_session *s,
 
 /* ---- steps ---- */
 
-/* The logits are those of the last position, in their usual place. */
-static void leave(struct tern_session *s, const struct tn_lane *lane)
+/* Makes the logits of the last position available as after tern_session_eval. */
+static void expose_logits(struct tern_session *s, const struct tn_lane *lane)
 {
     const size_t vocab = s->model->file.spec.config->vocab;
     float *logits = s->work.forward.s.logits;
@@ -106,8 +107,8 @@ static void leave(struct tern_session *s, const struct tn_lane *lane)
     s->has_logits = lane->last_logits != NULL && s->sequence.n_past == lane->n_text;
 }
 
-/* Steps until the request has ended. What stops an answer that has begun is no error, but for a
- * changed file. */
+/* Steps until the request has ended.  Errors after the first id end the answer without failing,
+ * except a changed model file. */
 static tern_status run(struct tern_session *s, struct tn_request *r, struct listener *l,
                        struct tern_error *err)
 {
@@ -126,7 +127,7 @@ static tern_status run(struct tern_session *s, struct tn_request *r, struct list
     const bool has_begun = lane.is_decoding;
     if (lane.request)
         tn_end_lane(&steps, &lane, TERN_STOP_INTERRUPT, NULL);
-    leave(s, &lane);
+    expose_logits(s, &lane);
     if (status == TERN_INTERRUPTED && has_begun)
         status = TERN_OK;
     if (status != TERN_OK || l->end.status == TERN_OK)

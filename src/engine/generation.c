@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Choosing, decoding and ending, id by id.
+ * Chooses, decodes and ends a text, id by id.
+ *
+ * Decides which bytes are certain: a partial character and a possible start of a stop string are
+ * held back.
  */
 #include "engine/generation.h"
 
@@ -12,7 +15,7 @@
 #include "model/forward.h"
 #include "text/tokenizer.h"
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 tern_status tn_generation_check_stops(const char *const *stops, size_t n, struct tern_error *err)
 {
@@ -29,7 +32,7 @@ tern_status tn_generation_init(struct tn_generation *g, struct tern_error *err)
     for (size_t i = 0; i < g->n_stop_strings; i++)
         longest = TN_MAX(longest, strlen(g->stop_strings[i]));
     g->piece = tn_alloc(room + 12);
-    /* What is held back, the tokens of a step, and the end of a character that never came. */
+    /* Room for the held bytes, the tokens of a step, and the end of an incomplete character. */
     if (!g->piece || !tn_buf_reserve(&g->text, longest + (1 + TERN_MAX_DRAFT) * room + 12)) {
         tn_generation_fini(g);
         return tn_fail(err, TERN_MEMORY, "no memory for the text of a token");
@@ -46,7 +49,7 @@ void tn_generation_fini(struct tn_generation *g)
 
 void tn_generation_start(struct tn_generation *g, const uint32_t *ids, size_t n_ids)
 {
-    /* Behind a special token the tokenizer would have put a space: that is no part of the text. */
+    /* After a special token the tokenizer would emit a space, which is not part of the text. */
     if (g->model->tokenizer && g->model->is_control[ids[n_ids - 1]])
         tern_decoder_start(&g->decoder, g->model->tokenizer);
     tern_sampler_set_exempt(g->sampler, g->model->is_control);
@@ -55,11 +58,11 @@ void tn_generation_start(struct tn_generation *g, const uint32_t *ids, size_t n_
         tern_sampler_accept(g->sampler, ids[i]);
 }
 
-/* ---- the choice ---- */
+/* ---- choice ---- */
 
 void tn_generation_need(const struct tn_generation *g, uint32_t *always, struct tn_head_need *out)
 {
-    /* The sampler looks at the best few and at the penalised ids. */
+    /* The sampler needs only the best few logits and those of penalised ids. */
     *out = (struct tn_head_need){
         .n_best = tn_sampler_n_best(g->sampler),
         .n_allowed = g->model->n_allowed,
@@ -70,7 +73,7 @@ void tn_generation_need(const struct tn_generation *g, uint32_t *always, struct 
         out->n_best = 0;
     struct tn_allowed allowed;
     if (!g->constraint || tn_constraint_allowed(g->constraint, &allowed, NULL) != TERN_OK)
-        return; /* the choice says what is wrong */
+        return; /* the choice reports the error */
     out->bits = allowed.bits;
     out->only = allowed.ids;
     out->n_only = allowed.ids ? allowed.n : 0;
@@ -90,7 +93,8 @@ static tern_status sample(struct tn_generation *g, const float *logits, uint32_t
                                g->model->n_allowed, id, err);
 }
 
-/* Under a grammar. Where one id is possible nothing is drawn, whether there are logits or not. */
+/* Samples under a grammar.  If only one id is possible no random number is drawn, with or without
+ * logits. */
 static tern_status sample_allowed(struct tn_generation *g, const float *logits, uint32_t *id,
                                   struct tern_error *err)
 {
@@ -121,7 +125,7 @@ tern_status tn_generation_choose(struct tn_generation *g, const float *logits, u
 
 /* ---- text ---- */
 
-/* Where the earliest stop string begins behind what was taken, or SIZE_MAX. */
+/* Offset of the earliest stop string after the taken text, or SIZE_MAX. */
 static size_t find_stop(struct tn_generation *g)
 {
     size_t first = SIZE_MAX;
@@ -137,7 +141,7 @@ static size_t find_stop(struct tn_generation *g)
     return first;
 }
 
-/* Bytes at the end of the text that may become a stop string. */
+/* Length of the longest end of the text that is a prefix of a stop string. */
 static size_t undecided(const struct tn_generation *g)
 {
     size_t longest = 0;
@@ -151,7 +155,7 @@ static size_t undecided(const struct tn_generation *g)
     return longest;
 }
 
-/* Decides what can be; true when a stop string came, which is cut off with what follows. */
+/* Decides as many bytes as possible.  true: a stop string occurred; it and the rest are cut off. */
 static bool decide(struct tn_generation *g, bool at_end)
 {
     const size_t stop = find_stop(g);
@@ -161,7 +165,7 @@ static bool decide(struct tn_generation *g, bool at_end)
     return stop != SIZE_MAX;
 }
 
-/* True when the text ends with a stop string. */
+/* Appends an id's text.  true: it ends with a stop string. */
 static bool push_text(struct tn_generation *g, uint32_t id)
 {
     if (!g->model->tokenizer || g->model->is_control[id])

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The form in which products take their inputs: which are for a model, and their names.
+ * The precision of activations: names, and which ones a model supports.
+ *
+ * Part of a model's definition: other inputs give other bits, so the plan never chooses them.
  */
 #include <string.h>
 
@@ -25,6 +27,6 @@ tern_status tn_engine_check_inputs(const struct tern_engine *engine, const struc
         return tn_ok(err);
     return tn_fail(err, TERN_USAGE,
                    "--inputs %s: \"%s\" was trained with inputs rounded to int8 for each token, "
-                   "and another form would be another model; leave --inputs out",
+                   "and another precision would change the model; omit --inputs",
                    texts[engine->inputs], model->path);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lanes: which one a request gets, and what of the cache it uses again.
+ * Assigns lanes to requests and reuses cached prefixes.
  *
- * The beginning of a prompt is looked for in all lanes, those that run too.  From another lane it
- * is shared, not moved; a free lane is taken over as it is where most of it stays.
+ * All lanes are searched for a prefix of the prompt, including running ones.  A prefix of another
+ * lane is shared; a free lane is taken over with its cache if most of it remains useful.
  */
 #include "engine/steps.h"
 
-/* The lane that can give the longest prefix of a prompt, *n positions of it; at least one id is
- * left, for its logits.  NULL: no lane has any of it. */
+/* The lane with the longest prefix of a prompt, *n positions; one id is always left, for its
+ * logits.  NULL: no lane shares any. */
 static struct tn_lane *find_longest(struct tn_steps *s, const struct tern_request *asked,
                                     uint32_t *n)
 {
@@ -18,7 +18,7 @@ static struct tn_lane *find_longest(struct tn_steps *s, const struct tern_reques
         struct tn_lane *lane = &s->lanes[i];
         const uint32_t common = tn_sequence_reach(
             lane->sequence, tn_sequence_common(lane->sequence, asked->ids, asked->n_ids - 1));
-        /* Of equals a free one: nothing is copied then. */
+        /* Among equals prefer a free lane: nothing has to be copied. */
         if (common > *n || (best && common == *n && best->request && !lane->request)) {
             best = lane;
             *n = common;
@@ -27,7 +27,7 @@ static struct tn_lane *find_longest(struct tn_steps *s, const struct tern_reques
     return best;
 }
 
-/* The free lane that rests longest, but for `except`; NULL: there is none. */
+/* The free lane that has been idle longest, except `except`; NULL: none. */
 static struct tn_lane *find_free(struct tn_steps *s, const struct tn_lane *except)
 {
     struct tn_lane *best = NULL;
@@ -39,8 +39,8 @@ static struct tn_lane *find_free(struct tn_steps *s, const struct tn_lane *excep
     return best;
 }
 
-/* Most of what a lane holds is lost when it goes back to n positions.  An answer behind the last
- * question is none: templates strip it of its thoughts. */
+/* Would rolling back to n positions discard most of a lane?  An answer after the last question does
+ * not count, because templates strip its reasoning. */
 static bool loses_most(const struct tn_sequence *q, uint32_t n)
 {
     return n < q->n_past / 2 && n < tn_sequence_marked(q, TN_MARK_TURN);
@@ -61,7 +61,7 @@ struct tn_lane *tn_prepare_lane(struct tn_steps *s, const struct tern_request *a
     return lane;
 }
 
-/* Checkpoints of what the prompt has in common with earlier ones get their marks in this one. */
+/* Marks checkpoints of the prefix shared with earlier prompts for this sequence. */
 static void mark_again(struct tn_sequence *q, const struct tern_request *asked)
 {
     struct tn_checkpoint *system = tn_checkpoints_find(q->checkpoints, q->number, asked->n_system);
@@ -93,8 +93,8 @@ void tn_take_over(struct tn_steps *s, struct tn_lane *lane)
         lane->n_text = tn_sequence_share(lane->sequence, from->sequence, n);
 }
 
-/* Gives up what the ended request that rests longest left in the cache; false when nothing is
- * left. */
+/* Evicts the cache of the ended request that has been idle longest.  false: nothing is left to
+ * evict. */
 static bool forget_one(struct tn_steps *s)
 {
     struct tn_lane *oldest = NULL;

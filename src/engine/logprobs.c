@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * log softmax(l)[i] = l[i] - max - ln(sum over j of exp(l[j] - max)).
+ *
+ * Sums are in double precision and in a fixed order, so the numbers do not depend on the kernel
+ * level.
  */
 #include "engine/logprobs.h"
 
@@ -20,8 +23,8 @@ static double log_sum(const float *logits, uint32_t n)
     return (double)max + log(sum);
 }
 
-/* The n largest logits as they are, n at least 1; ids come in ascending order, so an equal one
- * stays behind. */
+/* The n >= 1 largest logits, unmodified.  Ids are visited in ascending order, so equal logits rank
+ * by id. */
 static uint32_t find_best(struct tern_token_logprob *best, uint32_t n, const float *logits,
                           uint32_t n_vocab)
 {

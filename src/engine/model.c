@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * An open model: the mapped file, its weights, its tokenizer and its template.
+ * Opens a model: maps the file, binds its weights, opens tokenizer and chat template.
+ *
+ * A model is read-only after opening; any number of engines may share it.
  */
 #include <string.h>
 
@@ -46,7 +48,7 @@ static tern_status open_tokenizer(struct tern_model *m, struct tern_error *err)
     return tn_ok(err);
 }
 
-/* A template that tern cannot read does not keep the model from being used without it. */
+/* A template that cannot be parsed does not prevent use of the model without it. */
 static tern_status open_template(struct tern_model *m, struct tern_error *err)
 {
     size_t n;
@@ -60,7 +62,7 @@ static tern_status open_template(struct tern_model *m, struct tern_error *err)
     return tn_ok(err);
 }
 
-/* The token's text as a string of its own; "" without one, or where it holds a NUL; NULL without
+/* A copy of a token's text as a C string; "" for no token, or one that contains a NUL; NULL: out of
  * memory. */
 static char *token_text(const struct tern_model *m, uint32_t id)
 {
@@ -79,7 +81,7 @@ static tern_status open_template_tokens(struct tern_model *m, struct tern_error 
                                       : tn_fail(err, TERN_MEMORY, "no memory to open a model");
 }
 
-/* Of most weights of the layers. */
+/* The default precision of activations for the layout of most layer weights. */
 static const char *default_inputs(const struct tn_model_file *file)
 {
     static const char *const texts[TN_N_ACTS] = {
@@ -164,7 +166,7 @@ tern_status tern_model_open(struct tern_model **out, const char *path, struct te
     return status;
 }
 
-/* Views need addresses of their own, which nobody reads. */
+/* Views need distinct addresses, which are never read. */
 static tern_status bind_outline(struct tern_model *m, uint64_t data_bytes, struct tern_error *err)
 {
     m->addresses = data_bytes <= SIZE_MAX ? tn_pages_reserve((size_t)data_bytes) : NULL;
@@ -295,7 +297,7 @@ tern_status tern_model_check_unchanged(const struct tern_model *m, struct tern_e
 
 #define PREFETCH_BYTES ((size_t)8 << 20)
 
-/* One byte of every page; the sum is returned so that the reads are not optimised away. */
+/* Reads one byte of every page; the sum keeps the reads from being optimised away. */
 static uint32_t touch_pages(const unsigned char *p, size_t n, size_t page_bytes)
 {
     uint32_t sum = 0;
@@ -313,7 +315,7 @@ tern_status tern_model_prefetch(const struct tern_model *m,
     tn_map_advise(map, 0, TN_MIN(PREFETCH_BYTES, map->n_bytes), TN_ADVICE_WILLNEED);
     for (size_t at = 0; at < map->n_bytes; at += PREFETCH_BYTES) {
         size_t n = TN_MIN(PREFETCH_BYTES, map->n_bytes - at);
-        /* The disk works on the next stretch while this one is touched. */
+        /* Request the next stretch from the disk while this one is touched. */
         if (at + n < map->n_bytes)
             tn_map_advise(map, at + n, TN_MIN(PREFETCH_BYTES, map->n_bytes - at - n),
                           TN_ADVICE_WILLNEED);
@@ -324,7 +326,7 @@ tern_status tern_model_prefetch(const struct tern_model *m,
     return tn_ok(err);
 }
 
-/* ---- experts on the disk ---- */
+/* ---- experts on disk ---- */
 
 void tern_model_page_experts(struct tern_model *m)
 {
@@ -357,7 +359,7 @@ static const char *shown_layout(uint32_t layout)
     return spec ? spec->shown : "none";
 }
 
-/* The layout that holds most weights of the layers. */
+/* The layout of most layer weights. */
 static uint32_t main_layout(const struct tn_model_file *file)
 {
     uint64_t n_weights[TERN_N_LAYOUTS] = {0};
@@ -373,7 +375,7 @@ static uint32_t main_layout(const struct tn_model_file *file)
     return main;
 }
 
-/* What a token reads of a tensor's bytes; of the experts those that are chosen, on average. */
+/* How much of a tensor's bytes one token reads; for experts the expected share of those chosen. */
 static uint64_t share_read(const struct tern_file_config *c, const struct tern_file_tensor *t,
                            uint64_t n_bytes)
 {
@@ -400,7 +402,7 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
     for (uint32_t i = 0; i < m->file.n_tensors; i++) {
         const struct tern_file_tensor *t = &m->file.tensors[i];
         out->n_rotated += (t->flags & TERN_TENSOR_ROTATED) != 0;
-        if (t->role != TERN_ROLE_EMBED || tied) /* of others one row */
+        if (t->role != TERN_ROLE_EMBED || tied) /* of other embeddings one row */
             out->bytes_per_token += share_read(c, t, t->bytes + t->scale_bytes);
         if (t->n_stacked)
             out->expert_bytes += t->bytes + t->scale_bytes;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The plan: threads, kernel level, available memory, tier and caps.
+ * The plan for a machine: threads, kernel level, available memory, tier and caps.
  *
  *   threads    one per physical core that is fast enough, within the CPU quota
  *   tier       by available memory, before the model is mapped
  *   context    plan_memory.c
- *   new tokens the least of wish or default, cap, and what the context has left
+ *   new tokens the minimum of the request or default, the cap, and the room in the context
+ *
+ * Pure computation from the caller's description of the machine; every decision adds a reason.
  */
 #include "engine/plan.h"
 
@@ -18,8 +20,8 @@
 
 /* ---- threads ---- */
 
-/* Speed of the fastest kind among the cores that we may use; low-power cores count only when there
- * are no others. */
+/* Speed of the fastest kind of core that is allowed; low-power cores count only if there are no
+ * others. */
 static uint32_t top_capacity(const struct tern_sysinfo *m, bool low_power)
 {
     uint32_t top = 0;
@@ -29,8 +31,8 @@ static uint32_t top_capacity(const struct tern_sysinfo *m, bool low_power)
     return top;
 }
 
-/* Cores for decoding: the fastest kind and those with at least 60 % of its speed. For prefill all
- * but the low-power ones, since work is handed out in small pieces. */
+/* Cores for decoding: those with at least 60 % of the fastest kind's speed.  For prefill all but
+ * the low-power ones, because work is handed out in small pieces. */
 struct core_counts {
     uint32_t n_fast;
     uint32_t n_useful;
@@ -57,7 +59,7 @@ static struct core_counts count_cores(const struct tern_sysinfo *m)
     return c;
 }
 
-/* A thread count on its way down through the rules, and the last rule that lowered it. */
+/* A thread count while rules lower it, and the last rule that did. */
 struct bounded {
     uint32_t n;
     const char *bound_by;
@@ -85,7 +87,7 @@ static uint32_t quota_floor(uint64_t millicpus)
     return n < 1 ? 1 : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* Rules that hold for both counts. */
+/* Applies the rules common to both counts. */
 static void apply_rules(struct bounded *b, uint32_t n_cores, const char *which,
                         const struct tern_sysinfo *m, const struct tern_plan_limits *limits)
 {
@@ -125,7 +127,7 @@ static tern_status check_user_threads(const struct tern_plan_limits *limits, uin
 static void list_bound_cores(struct tern_plan *plan, const struct tern_sysinfo *m)
 {
     uint32_t n = TN_MAX(plan->n_threads_decode, plan->n_threads_prefill);
-    /* More threads than cores: there is no core to bind the rest to. */
+    /* With more threads than cores, some would have no core to be bound to. */
     if (n > m->n_cores)
         return;
     plan->bind_threads = true;
@@ -177,7 +179,7 @@ static tern_status plan_threads(struct tern_plan *plan, const struct tern_sysinf
         if (fraction && !limits->eco && decode.n < TN_MIN(cores.n_fast, TERN_PLAN_MAX_THREADS))
             plan->n_threads_ceil = decode.n + 1;
     }
-    /* Other machines are left to the scheduler, which knows who else runs. */
+    /* Homogeneous machines are left to the scheduler, which knows the other load. */
     if (cores.hybrid && m->binding_works)
         list_bound_cores(plan, m);
     return tn_ok(err);
@@ -219,7 +221,7 @@ static void plan_available(struct tern_plan *plan, const struct tern_sysinfo *m,
         plan->limited_by = TERN_BOUND_USER;
     }
     tn_plan_reason(plan, "available", plan->available_bytes, NULL,
-                   tern_bound_text(plan->limited_by), "%s, the least of the limits",
+                   tern_bound_text(plan->limited_by), "%s, the lowest of the limits",
                    tn_plan_size_text(&size, plan->available_bytes));
 }
 
@@ -234,7 +236,7 @@ static const struct {
     {UINT64_MAX, 2048, 8192, "12 GiB or more"},
 };
 
-/* Steps down because others are already short of memory. */
+/* Lowers the tier when memory is already under pressure. */
 static uint32_t pressure_steps(const struct tern_sysinfo *m)
 {
     if (m->pressure_level >= 4)
@@ -266,7 +268,7 @@ static void plan_tier(struct tern_plan *plan, const struct tern_sysinfo *m)
                    "for %s of available memory", tiers[tier].range);
 }
 
-/* The cap that --caps asks for; needs the context. */
+/* Sets the cap that --caps requests; the context must be known. */
 static void plan_caps(struct tern_plan *plan, const struct tern_plan_model *model,
                       enum tern_caps caps)
 {
@@ -307,13 +309,13 @@ static void plan_new_tokens(struct tern_plan *plan, const struct tern_plan_limit
                        pressed ? "" : " of memory available");
 }
 
-/* More new tokens asked for than the context leaves, whatever the cap. */
+/* Notes a request for more new tokens than the context has room for, whatever the cap. */
 static void plan_room(struct tern_plan *plan, const struct tern_plan_limits *limits)
 {
     uint32_t room = plan->n_ctx - limits->n_prompt;
     plan->context_cuts = limits->max_tokens > room && room <= plan->cap_new_tokens;
     if (plan->context_cuts && limits->n_prompt)
-        tn_plan_notice(plan, "-n %u is more than the context of %u leaves behind a prompt of %u: "
+        tn_plan_notice(plan, "-n %u is more than the context of %u leaves after a prompt of %u: "
                              "at most %u new tokens",
                        limits->max_tokens, plan->n_ctx, limits->n_prompt, room);
     else if (plan->context_cuts)

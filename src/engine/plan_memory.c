@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The plan's memory: what is left to others, and how long a context fits. The cache type is an
- * input: memory must not decide it, because answers depend on it.
+ * Plans memory: the reserve for other programs, and the longest context that fits.  The cache type
+ * is an input: memory must not decide it, because answers depend on it.
  *
  *   anonymous(C) = process + threads * (stack + scratch) + model + sampler + session + C * position
  *                  + cache(C) + rings(C) + checkpoints(C)
  *   must:   anonymous(C) <= available - reserve       else a shorter context, then refusal
  *   want:   anonymous(C) + file <= available - reserve   else it runs, but pages from disk
- *   rlimit: anonymous(C) + file <= what RLIMIT_AS leaves, because mappings count there
+ *   rlimit: anonymous(C) + file <= RLIMIT_AS, because mappings count there
  *
- * The cache grows by whole blocks, so C is planned in blocks too.  Models with windows have two
- * straight lines of costs: a long context keeps rings instead of some of the blocks.
+ * The cache grows by whole blocks, so C is planned in blocks.  Models with windows have a piecewise
+ * linear cost: a long context keeps rings instead of some of the blocks.
  */
 #include "engine/plan.h"
 
@@ -27,7 +27,7 @@ static uint64_t whole_memory(const struct tern_sysinfo *m, uint64_t available)
                                             : available;
 }
 
-/* The part of the reserve that does not depend on what is available, where the whole is known. */
+/* The fixed upper bound of the reserve, if the total memory is known. */
 static uint64_t fixed_reserve(const struct tern_sysinfo *m, uint64_t available)
 {
     return TN_MAX(192 * TN_PLAN_MIB, TN_MIN(whole_memory(m, available) / 10, TN_PLAN_GIB));
@@ -48,9 +48,9 @@ void tn_plan_reserve(struct tern_plan *plan, const struct tern_sysinfo *m)
 
 /* ---- costs ---- */
 
-/* What one configuration of threads and cache type costs. */
+/* Memory of one choice of threads and cache type. */
 struct cost {
-    uint64_t fixed_bytes; /* whatever the context */
+    uint64_t fixed_bytes; /* independent of the context */
     uint64_t block_bytes; /* per block of positions */
 };
 
@@ -92,7 +92,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* With what drafts take: rows of logits in the session, and the text so far. */
+/* Adds what drafts need: rows of logits in the session, and a copy of the text. */
 static struct tern_plan_model with_drafts(const struct tern_plan_model *model, uint32_t n_draft)
 {
     struct tern_plan_model all = *model;
@@ -105,7 +105,7 @@ static struct tern_plan_model with_drafts(const struct tern_plan_model *model, u
     return all;
 }
 
-/* For contexts on the same side of rings.above as n_ctx. */
+/* Valid for contexts on the same side of rings.above as n_ctx. */
 static struct cost cost_of(const struct tern_plan_model *model, uint32_t n_threads, enum tern_kv kv,
                            uint32_t n_ctx)
 {
@@ -139,7 +139,8 @@ uint64_t tern_plan_context_bytes(const struct tern_plan_model *model, enum tern_
     return add_saturated(ring_bytes(model, kv, n_ctx), mul_saturated(block, n_blocks));
 }
 
-/* The longest context up to `want` with one cost that is at most `budget`; 0 if there is none. */
+/* The longest context up to `want` that costs at most `budget` on one side of rings.above; 0: none.
+ */
 static uint32_t longest_of(struct cost c, uint64_t budget, uint32_t want)
 {
     uint64_t room = minus(budget, c.fixed_bytes);
@@ -168,8 +169,8 @@ static uint32_t team_size(const struct tern_plan *plan)
 
 /* ---- refusal ---- */
 
-/* The least available memory with which `need` anonymous bytes are granted: the reserve is the
- * lesser of a fixed part and 15 %, and RLIMIT_AS counts the file too. */
+/* The minimum available memory that grants `need` anonymous bytes: the reserve is the minimum of a
+ * fixed part and 15 %, and RLIMIT_AS also counts the file. */
 static uint64_t least_available(const struct tern_plan *plan, const struct tern_sysinfo *machine,
                                 const struct tern_plan_model *model, uint64_t need)
 {
@@ -261,7 +262,7 @@ static void say_cache(struct tern_plan *plan, const struct tern_plan_limits *lim
                        "the file says so: q8 was measured at conversion and costs too much");
 }
 
-/* More than the least where the file stays in memory beside them. */
+/* Plans more than the minimum if the file then still fits in memory. */
 static void plan_checkpoints(struct tern_plan *plan, const struct tern_plan_model *model,
                              uint64_t budget)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a plan says about itself: reasons, notices, sizes for people.
+ * Writes down why a plan is what it is: reasons, notices, readable sizes.
+ *
+ * The decisions are made in plan.c and plan_memory.c; these functions only format them.
  */
 #include <inttypes.h>
 #include <stdarg.h>

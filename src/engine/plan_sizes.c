@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sizes of a model as the plan takes them: what it holds already, what a sampler for it takes,
- * and linear pieces of what model/workspace_size.h computes for a session.
+ * A model's sizes as inputs of the plan: what it holds already, what its sampler needs, and a
+ * linear form of what model/workspace_size.h computes for a session.
  */
 #include <assert.h>
 
@@ -13,11 +13,11 @@
 static_assert(TERN_PLAN_KV_BLOCK == TN_KV_BLOCK, "the plan counts in blocks of the cache");
 static_assert(TN_RING_CHECKPOINTS == TN_PLAN_MIN_CHECKPOINTS, "what a plan has at least");
 
-/* The list of all checkpoints, which only models with states have. */
+/* Size of the list of checkpoints; 0 for models without state. */
 #define CHECKPOINT_LIST_BYTES \
     (TN_MAX_CHECKPOINTS * (sizeof(struct tn_checkpoint) + 2 * sizeof(uint32_t)) + 3 * 64)
 
-/* Without states, and with a q8 cache, which takes the most: the type is chosen later. */
+/* Without state, and with a q8 cache, which needs the most: the type is chosen later. */
 static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
                               uint32_t n_batch, uint32_t n_threads, uint32_t n_logits)
 {
@@ -30,7 +30,7 @@ static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
     return size.scratch_bytes - size.state_bytes;
 }
 
-/* With a cache of a type: blocks, states and checkpoints. */
+/* With a cache of one type: blocks, states and checkpoints. */
 static struct tn_workspace_size cache_size(const struct tn_weights *weights, enum tern_kv kv,
                                            uint32_t n_ctx, uint32_t n_batch)
 {

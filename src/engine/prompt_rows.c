@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What follows rows of a prompt: checkpoints, progress, log-probabilities, and the first id of the
- * answer after the last row.
+ * Finishes the prompt rows of a batch: checkpoints, progress, log-probabilities, and the first id
+ * of the answer after the last row.
  */
 #include "engine/logprobs.h"
 #include "engine/steps.h"
 
-/* Events of the ids behind the n rows that were computed from position `first` on, and of the first
- * id, which has no log-probability. */
+/* Emits events for the ids after the n rows computed from position `first` on; the very first id
+ * has no log-probability. */
 static void say_prompt(struct tn_steps *s, struct tn_lane *lane, uint32_t first)
 {
     struct tn_request *r = lane->request;
@@ -36,8 +36,8 @@ static void end_prompt(struct tn_steps *s, struct tn_lane *lane)
         (void)tn_choose_token(s, lane, lane->n_rows - 1);
 }
 
-/* Checkpoints at what other prompts may go on from.  Of the whole prompt the last id is computed
- * again, for its logits. */
+/* Keeps checkpoints where other prompts may continue.  A whole prompt is kept without its last id,
+ * which is always computed again for its logits. */
 static void keep_checkpoints(struct tn_lane *lane)
 {
     const struct tern_request *asked = &lane->request->asked;

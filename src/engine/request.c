@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Checking, copying and freeing requests.
+ * Checks, copies and frees requests.
+ *
+ * A request is copied into one block of memory at submission, so that the scheduler's steps
+ * allocate nothing.
  */
 #include "engine/request.h"
 
@@ -31,7 +34,7 @@ tern_status tn_request_check(const struct tern_request *asked, const struct tern
     return status;
 }
 
-/* Copies everything into an arena; without memory it only counts. */
+/* Copies all members into an arena; without memory it only counts bytes. */
 static void copy_asked(struct tern_request *out, struct tn_arena *arena,
                        const struct tern_request *asked)
 {
@@ -50,7 +53,7 @@ static void copy_asked(struct tern_request *out, struct tn_arena *arena,
     out->stop_strings = stops;
 }
 
-/* Rows of log-probabilities that a step may give. */
+/* Rows of log-probabilities that a step may produce. */
 static uint32_t n_logprob_rows(const struct tern_request *asked)
 {
     if (asked->prompt_logprobs)
@@ -117,7 +120,8 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
         tn_request_free(r);
         return tn_fail(err, TERN_MEMORY, "no memory for a request of %zu tokens", asked->n_ids);
     }
-    /* `adjust` may depend on the events before a choice, and a grammar's ids on the choices. */
+    /* No drafts: `adjust` may depend on the events before a choice, and a grammar's ids on the
+     * choices. */
     r->drafter.n_draft = asked->adjust || asked->grammar ? 0 : asked->n_draft;
     tern_status status = tn_request_init(r, model, n_ctx, err);
     if (status == TERN_OK)
@@ -127,7 +131,8 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
     return status;
 }
 
-/* Up to this part of the vocabulary is computed row by row: half a search of a head in planes. */
+/* Up to this share of the vocabulary is computed row by row: half the cost of searching a head in
+ * planes. */
 #define LISTED_PART 32u
 
 static uint32_t max_listed(uint32_t n_ids)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A request from its submission to its last event: what was asked for, and how far it is.
+ * A request from submission to its last event: its parameters and its progress.
+ *
+ * Created by the scheduler or by tern_generate; runs in a lane (steps.h).
  */
 #ifndef TN_REQUEST_H
 #define TN_REQUEST_H
@@ -9,47 +11,47 @@
 #include "engine/generation.h"
 #include "tern/scheduler.h"
 
-/* Rows of a prompt whose logits exist at the same time. */
+/* Rows of a prompt whose logits are held at the same time. */
 #define TN_PROMPT_LOGPROB_ROWS 8u
 
 struct tn_token_list;
 
 struct tn_request {
     uint64_t id;
-    struct tern_request asked; /* its pointers lead to `memory`, or are borrowed */
+    struct tern_request asked; /* pointers lead into `memory`, or are borrowed */
     void *memory;
     struct tn_generation generation;
     struct tn_drafter drafter;
     struct tern_generate_result result;
-    /* [n][n_logprobs, at least 1]: for the ids chosen in a step, or for the id behind the prompt
-     * and then those in it; NULL when nobody asks */
+    /* [n][n_logprobs, at least 1]: for the ids chosen in a step, or for the id after the prompt and
+     * then those in it; NULL: not requested */
     struct tern_token_logprob *logprobs;
-    uint64_t start_ns, first_ns; /* it began to run; its prompt was there */
+    uint64_t start_ns, first_ns; /* start of the run; end of the prompt */
     struct tn_request *next;     /* in the queue */
 };
 
-/* Takes memory for the text and for drafts; `asked` and the sampler of `generation` are there, and
- * of a drafter with drafts all that its caller sets. TERN_MEMORY. */
+/* Allocates memory for the text and for drafts.  Set before: `asked`, the sampler of `generation`,
+ * and for drafts the caller's members of the drafter.  TERN_MEMORY. */
 tern_status tn_request_init(struct tn_request *r, const struct tern_model *model, uint32_t n_ctx,
                             struct tern_error *err);
 void tn_request_fini(struct tn_request *r);
 
-/* Binds a request to its grammar, if it has one. *tokens are the model's, made here where they are
- * NULL. TERN_LIMIT, TERN_MEMORY as tn_constraint_create. */
+/* Attaches the grammar of a request, if any.  *tokens: the model's sorted vocabulary, created if
+ * NULL.  TERN_LIMIT, TERN_MEMORY as tn_constraint_create. */
 tern_status tn_request_bind(struct tn_request *request, const struct tern_model *model,
                             struct tn_token_list **tokens, struct tern_error *err);
 
-/* Copies a request that tn_request_check has found good. TERN_MEMORY. */
+/* Copies a request that passed tn_request_check.  TERN_MEMORY. */
 tern_status tn_request_create(struct tn_request **out, const struct tern_request *asked,
                               const struct tern_model *model, uint32_t n_ctx,
                               struct tern_error *err);
 void tn_request_free(struct tn_request *request);
 
-/* Errors of tern_scheduler_submit but for TERN_BUSY and TERN_MEMORY. */
+/* Errors of tern_scheduler_submit, except TERN_BUSY and TERN_MEMORY. */
 tern_status tn_request_check(const struct tern_request *asked, const struct tern_model *model,
                              uint32_t n_ctx, struct tern_error *err);
 
-/* Entries for each id that has log-probabilities. */
+/* Entries per id that has log-probabilities. */
 static inline uint32_t tn_request_n_logprobs(const struct tn_request *r)
 {
     return r->asked.n_logprobs ? r->asked.n_logprobs : 1;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The batch of a step: rows of every answer that is being written, then parts of prompts, each
- * step beginning with another one.
+ * Composes the batch of a step: rows of every answer in progress, then chunks of prompts, starting
+ * with a different prompt in each step.
  */
 #include <string.h>
 
 #include "base/error.h"
 #include "engine/steps.h"
 
-/* Prompts may keep the answers of others waiting so long, and so many rows at a time. */
+/* Limits for prompts while answers are in progress: time of a step, and rows. */
 #define SHARED_STEP_S 0.25
 #define SHARED_ROWS 32u
 
-/* Appends n rows of a lane, for which there is memory. */
+/* Appends n rows of a lane that has memory for them. */
 static void add_rows(struct tn_steps *s, struct tn_lane *lane, const uint32_t *ids, uint32_t n)
 {
     struct tn_batch *b = &s->batch;
@@ -35,7 +35,7 @@ static void end_for_memory(struct tn_steps *s, struct tn_lane *lane)
     tn_end_lane(s, lane, TERN_STOP_MEMORY, lane->is_decoding ? NULL : &why);
 }
 
-/* Some of its text was computed before and is to be computed again. */
+/* Was some of its text rolled back, to be computed again? */
 static bool is_behind(const struct tn_lane *lane)
 {
     return lane->request && lane->sequence->n_past < lane->n_text;
@@ -43,8 +43,8 @@ static bool is_behind(const struct tn_lane *lane)
 
 /* ---- answers ---- */
 
-/* Rows of this batch that may be drafts: none while prompts are read, and no more than are nearly
- * free because the weights are read for the others anyway. */
+/* Rows of this batch available for drafts: none while prompts are read, and only as many as are
+ * nearly free because other rows read the weights anyway. */
 static uint32_t draft_room(const struct tn_steps *s)
 {
     uint32_t most = TN_MIN(TN_FEW_TOKENS, s->work->params.n_batch);
@@ -55,7 +55,7 @@ static uint32_t draft_room(const struct tn_steps *s)
     return most > s->n_running ? most - s->n_running : 0;
 }
 
-/* Drafts of the ids behind next_id, at most n_max: how many. */
+/* Drafts up to n_max ids after next_id.  Returns their number. */
 static uint32_t draft(struct tn_steps *s, struct tn_lane *lane, struct tn_draft_step *step,
                       uint32_t *ids, uint32_t n_max)
 {
@@ -68,14 +68,14 @@ static uint32_t draft(struct tn_steps *s, struct tn_lane *lane, struct tn_draft_
     return tn_drafter_next(&r->drafter, &s->work->draft_costs, step, ids, n_max);
 }
 
-/* The rows of an answer: its last id and perhaps drafts; how many drafts. */
+/* Adds the rows of an answer: its last id and possibly drafts.  Returns the number of drafts. */
 static uint32_t add_answer(struct tn_steps *s, struct tn_lane *lane, struct tn_draft_step *step,
                            uint32_t room)
 {
     uint32_t ids[1 + TERN_MAX_DRAFT] = {lane->next_id};
     uint32_t n = 1 + draft(s, lane, step, ids + 1, room);
     if (n > 1 && !tn_sequence_grow(lane->sequence, lane->sequence->n_past + n))
-        n = 1; /* nobody else gives memory up for drafts */
+        n = 1; /* nothing is evicted for drafts */
     if (!tn_grow_lane(s, lane, n)) {
         end_for_memory(s, lane);
         return 0;
@@ -84,7 +84,7 @@ static uint32_t add_answer(struct tn_steps *s, struct tn_lane *lane, struct tn_d
     return n - 1;
 }
 
-/* Another one drafts first in each step. */
+/* A different lane gets the first drafts in each step. */
 static void add_answers(struct tn_steps *s)
 {
     struct tn_draft_step step = {s->n_running, s->n_running, s->n_running};
@@ -98,7 +98,7 @@ static void add_answers(struct tn_steps *s)
 
 /* ---- prompts ---- */
 
-/* Rows that parts of prompts may have in this batch. */
+/* Rows available to prompts in this batch. */
 static uint32_t prompt_rows(const struct tn_steps *s)
 {
     const uint32_t n_decoding = s->batch.n_rows;
@@ -110,7 +110,7 @@ static uint32_t prompt_rows(const struct tn_steps *s)
     return n > n_decoding ? n - n_decoding : 1;
 }
 
-/* Ids that two prompts have in common, at most n. */
+/* Length of the common prefix of two prompts, at most n. */
 static uint32_t common_ids(const struct tern_request *a, const struct tern_request *b, uint32_t n)
 {
     uint32_t i = 0;
@@ -119,8 +119,8 @@ static uint32_t common_ids(const struct tern_request *a, const struct tern_reque
     return i;
 }
 
-/* True when a prompt in the batch will have more of this one afterwards than is there now.  States
- * can be taken over where the other sequence is, and hardly behind that. */
+/* Will a prompt in this batch have a longer prefix of this one than is cached now?  Recurrent state
+ * can be taken over only at the other sequence's position. */
 static bool can_wait(const struct tn_steps *s, const struct tn_lane *lane)
 {
     const struct tern_request *mine = &lane->request->asked;
@@ -136,8 +136,8 @@ static bool can_wait(const struct tn_steps *s, const struct tn_lane *lane)
     return false;
 }
 
-/* Rows of a lane's prompt, at most n, up to the next position from which others may go on: a state
- * is kept, or taken over, there. */
+/* Rows of a lane's prompt, at most n, up to the next position where a state is kept or taken over
+ * for other prompts. */
 static uint32_t cut_prompt(const struct tn_steps *s, const struct tn_lane *lane, uint32_t n)
 {
     const struct tern_request *mine = &lane->request->asked;
@@ -156,7 +156,7 @@ static uint32_t cut_prompt(const struct tn_steps *s, const struct tn_lane *lane,
     return n;
 }
 
-/* As much of a lane's text as it is behind, and `room` allows; the number of rows. */
+/* Adds rows of the text to be computed again, up to `room`.  Returns their number. */
 static uint32_t add_again(struct tn_steps *s, struct tn_lane *lane, uint32_t room)
 {
     const struct tn_sequence *q = lane->sequence;
@@ -171,7 +171,7 @@ static uint32_t add_again(struct tn_steps *s, struct tn_lane *lane, uint32_t roo
     return n;
 }
 
-/* As much of a lane's prompt as `room` rows are; the number of rows. */
+/* Adds up to `room` rows of a lane's prompt.  Returns their number. */
 static uint32_t add_prompt(struct tn_steps *s, struct tn_lane *lane, uint32_t room)
 {
     const struct tern_request *asked = &lane->request->asked;
@@ -197,7 +197,7 @@ static void add_prompts(struct tn_steps *s)
 {
     const uint32_t n = s->n_lanes, before = s->i_prefill;
     uint32_t room = prompt_rows(s);
-    bool has_all_logits = false; /* there is memory for one prompt with them */
+    bool has_all_logits = false; /* there is memory for one such prompt only */
     for (uint32_t i = 1; i <= n && room > 0; i++) {
         const uint32_t k = (before + i) % n;
         struct tn_lane *lane = &s->lanes[k];
@@ -213,7 +213,7 @@ static void add_prompts(struct tn_steps *s)
 
 /* ---- logits ---- */
 
-/* Adds an id to n ascending ones; false when there is no room. */
+/* Inserts an id into n ascending ones.  false: no room. */
 static bool insert_id(uint32_t *ids, uint32_t *n, uint32_t id)
 {
     uint32_t i = *n;
@@ -229,12 +229,12 @@ static bool insert_id(uint32_t *ids, uint32_t *n, uint32_t id)
     return true;
 }
 
-/* Which logits the choices behind a lane's rows depend on; drafts are part of the penalties of
- * those behind them. */
+/* Which logits the choices after a lane's rows depend on; each draft counts for the penalties of
+ * the rows after it. */
 static struct tn_head_need need_of(const struct tn_steps *s, const struct tn_lane *lane)
 {
     const struct tn_request *r = lane->request;
-    struct tn_head_need need = {0}; /* all */
+    struct tn_head_need need = {0}; /* all logits */
     if (r->asked.n_logprobs || r->asked.prompt_logprobs || r->asked.adjust)
         return need;
     tn_generation_need(&r->generation, lane->head_always, &need);
@@ -244,7 +244,7 @@ static struct tn_head_need need_of(const struct tn_steps *s, const struct tn_lan
     return need;
 }
 
-/* The first row of a lane whose logits are wanted; n_rows: none. */
+/* The first row of a lane that needs logits; n_rows: none. */
 static uint32_t first_wanted(const struct tn_lane *lane)
 {
     const struct tern_request *asked = &lane->request->asked;
@@ -259,7 +259,7 @@ static uint32_t first_wanted(const struct tn_lane *lane)
     return is_end ? lane->n_rows - 1 : lane->n_rows;
 }
 
-/* Asks for the logits of a lane's rows from the first wanted on. */
+/* Requests logits for a lane's rows from the first one that needs them. */
 static void want_logits(struct tn_steps *s, struct tn_lane *lane)
 {
     struct tn_batch *b = &s->batch;
@@ -288,7 +288,7 @@ static void add_wanted(struct tn_steps *s)
     }
 }
 
-/* The last step is over: what its events pointed to goes. */
+/* Resets what the events of the last step pointed to. */
 static void begin_lane(struct tn_lane *lane)
 {
     lane->n_rows = lane->n_ids = lane->first_wanted = 0;

@@ -3,14 +3,13 @@
  * The sampling chain: penalties, top-k, temperature, top-p, min-p, one draw.
  *
  *   logits -> scores [n_vocab]      penalised copy; not finite = minus infinity
- *          -> candidates [n_vocab]  what top-k leaves, as a heap, most likely on top
+ *          -> candidates [n_vocab]  survivors of top-k as a heap, most likely on top
  *          -> popped one by one to the end of the same array: the survivors in rank order
  *
- * Nothing is sorted as a whole: top-k keeps a heap of k, and a draw pops only as far as it walks.
- * Dividing by the temperature keeps the order, so top-k may come before it.
- *
- * The same token on every machine: logits are float and compared exactly, exp is ours, sums are
- * double in a fixed order. Rank is by falling score, then rising id, so it has no ties.
+ * Nothing is sorted as a whole: a draw pops only as far as it walks.  Dividing by the temperature
+ * keeps the order, so top-k may come first.  The same token on every machine: logits are compared
+ * as exact floats, exp is our own, sums are double in a fixed order.  Rank is by falling score,
+ * then rising id, so there are no ties.
  */
 #include "engine/sampler.h"
 
@@ -35,18 +34,18 @@ struct tern_sampler {
     struct tn_rng rng;
     uint32_t n_vocab;
     const unsigned char *exempt;  /* [n_vocab], borrowed, or NULL */
-    const uint64_t *bits;         /* [n_vocab] ids that may be chosen, borrowed, or NULL */
+    const uint64_t *bits;         /* [n_vocab] allowed ids, borrowed, or NULL */
     float *scores;                /* [n_vocab] */
     struct candidate *candidates; /* [n_vocab] */
-    uint32_t *counts;             /* [n_vocab] how often each id occurs in the window */
+    uint32_t *counts;             /* [n_vocab] occurrences of each id in the window */
     uint32_t *window;             /* [window_capacity] ring of the last penalty_last ids */
     uint32_t window_capacity;
     uint32_t n_window;
-    uint32_t i_window; /* where the next id goes */
+    uint32_t i_window; /* index of the next entry */
 };
 
-/* What a draw needs: candidates[0, n_heap) are a heap; the survivors that were popped from it
- * stand at the end of candidates[0, n_all), the best one last. */
+/* State of a draw: candidates[0, n_heap) are a heap; survivors popped from it are at the end of
+ * candidates[0, n_all), the best one last. */
 struct draw {
     struct candidate *candidates;
     uint32_t n_all;
@@ -54,10 +53,10 @@ struct draw {
     uint32_t n_survivors;
     float max;
     float temperature;
-    double total; /* of the survivors' weights */
+    double total; /* sum of the survivors' weights */
 };
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 void tern_sampler_params_default(struct tern_sampler_params *out)
 {
@@ -71,7 +70,7 @@ void tern_sampler_params_default(struct tern_sampler_params *out)
     };
 }
 
-/* False for NaN too. */
+/* Also false for NaN. */
 static bool is_between(float value, float low, float high)
 {
     return value >= low && value <= high;
@@ -201,14 +200,14 @@ static float penalise(const struct tern_sampler_params *p, float score, uint32_t
     float v = score >= 0.0f ? score / p->repeat_penalty : score * p->repeat_penalty;
     v -= p->frequency_penalty * (float)count;
     v -= p->presence_penalty;
-    /* Overflow keeps its sign; infinity minus infinity keeps the logit. */
+    /* An overflow keeps its sign; infinity minus infinity keeps the logit. */
     return v > FLT_MAX ? FLT_MAX : v < -FLT_MAX ? -FLT_MAX : v == v ? v : score;
 }
 
-/* Marks an id of the window whose penalty is applied; counts stay below it. */
+/* Marks an id whose penalty is already applied; real counts stay below it. */
 #define COUNT_DONE 0x80000000u
 
-/* Once per distinct id of the window, however often it occurs there. */
+/* Applies the penalty once per distinct id, however often it occurs. */
 static void apply_penalties(struct tern_sampler *s, uint32_t n)
 {
     for (uint32_t i = 0; i < s->n_window; i++) {
@@ -223,7 +222,7 @@ static void apply_penalties(struct tern_sampler *s, uint32_t n)
         s->counts[s->window[i]] &= ~COUNT_DONE;
 }
 
-/* ---- what a choice depends on ---- */
+/* ---- inputs of a choice ---- */
 
 uint32_t tn_sampler_n_vocab(const struct tern_sampler *s)
 {
@@ -243,7 +242,7 @@ static bool has_penalties(const struct tern_sampler_params *p)
            p->presence_penalty != 0.0f;
 }
 
-/* Puts id into its place among n ascending ids. */
+/* Inserts id into n ascending ids. */
 static void insert_sorted(uint32_t *ids, uint32_t n, uint32_t id)
 {
     for (; n > 0 && ids[n - 1] > id; n--)
@@ -276,7 +275,7 @@ static bool ranks_before(struct candidate a, struct candidate b)
     return a.score > b.score || (a.score == b.score && a.id < b.id);
 }
 
-/* Restores the heap below i; on top is the first in rank, or the last when `last_on_top`. */
+/* Restores the heap below i; the top is the first in rank, or the last if `last_on_top`. */
 static void sift_down(struct candidate *heap, uint32_t n, uint32_t i, bool last_on_top)
 {
     struct candidate moved = heap[i];
@@ -298,7 +297,8 @@ static void heapify(struct candidate *heap, uint32_t n, bool last_on_top)
 
 /* ---- the chain ---- */
 
-/* Logits as scores, what is not finite as minus infinity; the number of those that are. */
+/* Copies logits to scores, with minus infinity for values that are not finite.  Returns the number
+ * of finite ones. */
 static uint32_t copy_finite(float *restrict scores, const float *restrict logits, uint32_t n)
 {
     uint32_t n_finite = 0;
@@ -310,7 +310,7 @@ static uint32_t copy_finite(float *restrict scores, const float *restrict logits
     return n_finite;
 }
 
-/* Takes away what may not be chosen; how many finite scores are left. */
+/* Removes ids that are not allowed.  Returns the number of remaining finite scores. */
 static uint32_t keep_bits(float *scores, const uint64_t *bits, uint32_t n)
 {
     uint32_t n_finite = 0;
@@ -322,10 +322,10 @@ static uint32_t keep_bits(float *scores, const uint64_t *bits, uint32_t n)
     return n_finite;
 }
 
-/* Scores that are looked at together, because hardly any counts. */
+/* Scores tested together, because few exceed the limit. */
 #define SCORE_RUN 64u
 
-/* The first score from i on that is not below limit; n: none. */
+/* Index of the first score at or after i that is not below limit; n: none. */
 static uint32_t next_score(const float *scores, uint32_t i, uint32_t n, float limit)
 {
     for (; i + SCORE_RUN <= n; i += SCORE_RUN) {
@@ -340,8 +340,8 @@ static uint32_t next_score(const float *scores, uint32_t i, uint32_t n, float li
     return i;
 }
 
-/* The k first in rank, and all others that equal the k-th; k is below the number of finite scores.
- * Result: how many. */
+/* Selects the k first in rank and all others equal to the k-th; k must be below the number of
+ * finite scores.  Returns their number. */
 static uint32_t select_top_k(struct tern_sampler *s, uint32_t n, uint32_t k)
 {
     struct candidate *heap = s->candidates;
@@ -352,7 +352,7 @@ static uint32_t select_top_k(struct tern_sampler *s, uint32_t n, uint32_t k)
     }
     heapify(heap, k, true);
     for (; (i = next_score(s->scores, i, n, heap[0].score)) < n; i++) {
-        /* An equal score of a higher id ranks behind the k-th. */
+        /* An equal score with a higher id ranks after the k-th. */
         if (s->scores[i] > heap[0].score) {
             heap[0] = (struct candidate){s->scores[i], i};
             sift_down(heap, k, 0, true);
@@ -375,14 +375,14 @@ static uint32_t select_all(struct tern_sampler *s, uint32_t n)
     return n_heap;
 }
 
-/* Proportional to the probability; 1 for the most likely. The difference comes first, so that
+/* Proportional to the probability; 1 for the most likely.  The difference is taken first, so that
  * large scores and low temperatures neither overflow nor lose digits. */
 static double weight(const struct draw *d, struct candidate c)
 {
     return (double)tn_exp_f32((c.score - d->max) / d->temperature);
 }
 
-/* The candidate of a rank, popped from the heap when nobody asked for it before. */
+/* The candidate of a rank, popped from the heap on first use. */
 static struct candidate candidate_at(struct draw *d, uint32_t rank)
 {
     uint32_t place = d->n_all - 1 - rank;
@@ -395,7 +395,7 @@ static struct candidate candidate_at(struct draw *d, uint32_t rank)
     return d->candidates[place];
 }
 
-/* Top-p and min-p: walks down the ranks until one of them cuts. */
+/* Top-p and min-p: walks down the ranks until one of them cuts off the rest. */
 static void cut_tail(struct draw *d, const struct tern_sampler_params *p)
 {
     double all = 0.0;
@@ -407,7 +407,7 @@ static void cut_tail(struct draw *d, const struct tern_sampler_params *p)
     if (p->top_p >= 1.0f && p->min_p <= 0.0f)
         return;
     double limit = p->top_p < 1.0f ? (double)p->top_p * all : INFINITY;
-    double sum = 1.0; /* the most likely always stays */
+    double sum = 1.0; /* the most likely one always stays */
     uint32_t rank = 1;
     for (; rank < d->n_all && sum < limit; rank++) {
         double w = weight(d, candidate_at(d, rank));
@@ -424,7 +424,7 @@ static tern_status no_finite_logit(struct tern_error *err)
     return tn_fail(err, TERN_INTERNAL, "no logit is finite; is the model file intact?");
 }
 
-/* Everything but the draw. */
+/* The whole chain except the draw. */
 static tern_status run_chain(struct tern_sampler *s, const float *logits, uint32_t n,
                              uint32_t n_allowed, struct draw *d, struct tern_error *err)
 {
@@ -438,7 +438,7 @@ static tern_status run_chain(struct tern_sampler *s, const float *logits, uint32
         n_finite = keep_bits(s->scores, s->bits, n);
     if (n_finite == 0)
         return no_finite_logit(err);
-    apply_penalties(s, n); /* what is finite stays finite */
+    apply_penalties(s, n); /* finite scores stay finite */
     const struct tern_sampler_params *p = &s->params;
     bool greedy = p->temperature == 0.0f;
     uint32_t k = greedy ? 1 : p->top_k;

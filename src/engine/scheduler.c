@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler: a queue before the engine of steps (steps.h), and its events as a list.
+ * The scheduler: a request queue in front of the step engine (steps.h), and its events as a list.
  *
- *   submit -> queue -> lane: prompt in parts -> token by token -> END
+ *   submit -> queue -> lane: prompt in chunks -> token by token -> END
  *
- * Memory for texts is taken at submit, all other at creation: a step takes none but pages of the
- * cache.
+ * Submission allocates the memory of a text, creation all other memory; a step only commits pages
+ * of the cache.
  */
 #include "tern/scheduler.h"
 
@@ -17,27 +17,27 @@
 #include "engine/steps.h"
 #include "grammar/token_mask.h"
 
-/* Events of a lane in a step: of a part of the prompt, its ids and the first, a token, the end; or
- * an id and drafts, and the end. */
+/* Events of a lane in one step: a prompt chunk, its ids and the first token, the end; or a token,
+ * drafts and the end. */
 #define EVENTS_PER_LANE (TN_MAX(TN_PROMPT_LOGPROB_ROWS, TERN_MAX_DRAFT) + 4)
 
-/* One for the last turn of each sequence, and for system texts and newest prompts. */
+/* Besides one per sequence for its last turn: for system texts and the newest prompts. */
 #define MORE_CHECKPOINTS 4u
 
 struct tern_scheduler {
     struct tn_steps steps;
     struct tn_workspace work;
-    struct tern_scheduler_params params; /* what was 0 is filled in */
-    struct tn_sequence *sequences;       /* [params.n_sequences], a lane each */
+    struct tern_scheduler_params params; /* with defaults filled in */
+    struct tn_sequence *sequences;       /* [params.n_sequences], one per lane */
     struct tern_sampler **samplers;      /* [params.n_sequences] */
     struct tn_request *first, **last;    /* the queue */
     uint32_t n_waiting;
-    struct tn_request *ended;    /* freed at the next step: events point to them */
-    uint32_t n_places;           /* n_sequences + n_queue */
-    bool *is_taken;              /* [n_places] */
-    _Atomic uint64_t *cancelled; /* [n_places] the newest id of the place that was cancelled */
+    struct tn_request *ended;    /* freed at the next step, because events point to them */
+    uint32_t n_slots;           /* n_sequences + n_queue */
+    bool *is_taken;              /* [n_slots] */
+    _Atomic uint64_t *cancelled; /* [n_slots] the newest cancelled id of each slot */
     uint64_t n_submitted;
-    struct tn_token_list *tokens; /* made for the first request with a grammar */
+    struct tn_token_list *tokens; /* created for the first request with a grammar */
     struct tern_event *events;
     size_t n_events;
 };
@@ -53,19 +53,19 @@ void tern_scheduler_params_default(struct tern_scheduler_params *out,
 
 static bool is_cancelled(const struct tern_scheduler *s, const struct tn_request *r)
 {
-    return s->cancelled[r->id % s->n_places] == r->id;
+    return s->cancelled[r->id % s->n_slots] == r->id;
 }
 
 void tern_scheduler_cancel(struct tern_scheduler *s, uint64_t request)
 {
-    _Atomic uint64_t *word = &s->cancelled[request % s->n_places];
+    _Atomic uint64_t *word = &s->cancelled[request % s->n_slots];
     uint64_t newest = atomic_load(word);
     while (newest < request && !atomic_compare_exchange_weak(word, &newest, request))
         ;
 }
 
-/* Nobody waits for what is in the batch any more. */
-static bool is_in_vain(const struct tern_scheduler *s)
+/* Has every request in the batch been cancelled? */
+static bool is_batch_cancelled(const struct tern_scheduler *s)
 {
     for (uint32_t i = 0; i < s->steps.n_lanes; i++)
         if (s->steps.lanes[i].n_rows > 0 && !is_cancelled(s, s->steps.lanes[i].request))
@@ -73,7 +73,7 @@ static bool is_in_vain(const struct tern_scheduler *s)
     return true;
 }
 
-/* Ends what was cancelled, wherever it is. */
+/* Ends all cancelled requests, queued or running. */
 static void end_cancelled(struct tern_scheduler *s)
 {
     for (uint32_t i = 0; i < s->steps.n_lanes; i++) {
@@ -101,7 +101,7 @@ static bool on_event(void *arg, struct tn_request *r, const struct tern_event *e
     struct tern_scheduler *s = arg;
     s->events[s->n_events++] = *event;
     if (event->kind == TERN_EVENT_END) {
-        s->is_taken[r->id % s->n_places] = false;
+        s->is_taken[r->id % s->n_slots] = false;
         r->next = s->ended;
         s->ended = r;
     }
@@ -124,7 +124,7 @@ static tern_status check_params(const struct tern_scheduler_params *p,
     return tn_check_head(model, err);
 }
 
-/* What was 0 is filled in. A batch has room for a row of every sequence. */
+/* Fills in defaults.  A batch has room for at least one row per sequence. */
 static tern_status complete_params(struct tern_scheduler *s, const struct tern_scheduler_params *p,
                                    struct tern_error *err)
 {
@@ -138,14 +138,14 @@ static tern_status complete_params(struct tern_scheduler *s, const struct tern_s
     s->params.n_checkpoints =
         p->n_checkpoints ? p->n_checkpoints
                          : TN_MIN(p->n_sequences + MORE_CHECKPOINTS, TN_MAX_CHECKPOINTS);
-    s->n_places = p->n_sequences + p->n_queue;
+    s->n_slots = p->n_sequences + p->n_queue;
     return tn_session_check_params(&sp, c, err);
 }
 
 static bool should_stop(void *arg)
 {
     const struct tern_scheduler *s = arg;
-    return (s->params.should_stop && s->params.should_stop(s->params.arg)) || is_in_vain(s);
+    return (s->params.should_stop && s->params.should_stop(s->params.arg)) || is_batch_cancelled(s);
 }
 
 static bool may_grow(void *arg, uint64_t n_bytes)
@@ -171,7 +171,7 @@ static tern_status open_workspace(struct tern_scheduler *s, struct tern_engine *
     return tn_workspace_init(&s->work, engine, s->work.model, &params, err);
 }
 
-/* A history of all positions and the id that has none any more. */
+/* Ids of the longest history: all positions, and a last id without one. */
 static uint32_t longest_history(const struct tern_scheduler *s)
 {
     return TN_MIN(s->params.n_ctx + 1, TERN_MAX_CONTEXT);
@@ -191,7 +191,7 @@ static tern_status open_lane(struct tern_scheduler *s, uint32_t i, struct tern_e
 
 static size_t n_events(const struct tern_scheduler *s)
 {
-    return EVENTS_PER_LANE * (size_t)s->params.n_sequences + s->n_places;
+    return EVENTS_PER_LANE * (size_t)s->params.n_sequences + s->n_slots;
 }
 
 static tern_status take_memory(struct tern_scheduler *s, struct tern_error *err)
@@ -207,8 +207,8 @@ static tern_status take_memory(struct tern_scheduler *s, struct tern_error *err)
     steps->spans = tn_alloc_zeroed(n, sizeof *steps->spans);
     s->sequences = tn_alloc_zeroed(n, sizeof *s->sequences);
     s->samplers = tn_alloc_zeroed(n, sizeof *s->samplers);
-    s->is_taken = tn_alloc_zeroed(s->n_places, sizeof *s->is_taken);
-    s->cancelled = tn_alloc_zeroed(s->n_places, sizeof *s->cancelled);
+    s->is_taken = tn_alloc_zeroed(s->n_slots, sizeof *s->is_taken);
+    s->cancelled = tn_alloc_zeroed(s->n_slots, sizeof *s->cancelled);
     s->events = tn_alloc_zeroed(n_events(s), sizeof *s->events);
     if (steps->lanes && steps->adjusted && steps->ids && steps->spans && s->sequences &&
         s->samplers && s->is_taken && s->cancelled && s->events)
@@ -216,7 +216,7 @@ static tern_status take_memory(struct tern_scheduler *s, struct tern_error *err)
     return tn_fail(err, TERN_MEMORY, "no memory for a scheduler of %u sequences", n);
 }
 
-/* What take_memory and the samplers hold. */
+/* Heap memory of take_memory and the samplers. */
 static uint64_t heap_bytes(const struct tern_scheduler *s)
 {
     const struct tn_steps *steps = &s->steps;
@@ -224,7 +224,7 @@ static uint64_t heap_bytes(const struct tern_scheduler *s)
     return sizeof *s +
            n * (sizeof *steps->lanes + sizeof *steps->spans + sizeof *s->sequences +
                 sizeof *s->samplers + tern_sampler_bytes(vocab, longest_history(s))) +
-           s->n_places * (sizeof *s->is_taken + sizeof *s->cancelled + tn_matcher_bytes(0)) +
+           s->n_slots * (sizeof *s->is_taken + sizeof *s->cancelled + tn_matcher_bytes(0)) +
            n_events(s) * sizeof *s->events + vocab * sizeof *steps->adjusted +
            s->params.n_batch * sizeof *steps->ids +
            (s->tokens ? tn_token_list_bytes(s->tokens) : 0);
@@ -308,10 +308,10 @@ void tern_scheduler_get_state(const struct tern_scheduler *s, struct tern_schedu
     };
 }
 
-/* ---- coming and going ---- */
+/* ---- submission ---- */
 
-/* The first place that nobody has; there is one. */
-static uint32_t take_place(struct tern_scheduler *s)
+/* The first free slot; there must be one. */
+static uint32_t take_slot(struct tern_scheduler *s)
 {
     uint32_t i = 0;
     while (s->is_taken[i])
@@ -325,7 +325,7 @@ tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_re
 {
     struct tn_request *r;
     *id = 0;
-    if (s->steps.n_running + s->n_waiting == s->n_places)
+    if (s->steps.n_running + s->n_waiting == s->n_slots)
         return tn_fail(err, TERN_BUSY, "%u requests run and %u wait: no more are taken",
                        s->steps.n_running, s->n_waiting);
     tern_status status = tn_request_check(asked, s->work.model, s->params.n_ctx, err);
@@ -338,8 +338,8 @@ tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_re
         tn_request_free(r);
         return status;
     }
-    /* The place is part of the id, so that one that has ended is recognised. */
-    r->id = ++s->n_submitted * s->n_places + take_place(s);
+    /* The id contains the slot, so that a stale id is recognised. */
+    r->id = ++s->n_submitted * s->n_slots + take_slot(s);
     *s->last = r;
     s->last = &r->next;
     s->n_waiting++;
@@ -347,7 +347,7 @@ tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_re
     return tn_ok(err);
 }
 
-/* Starts requests from the queue while there are free lanes. */
+/* Moves requests from the queue to free lanes. */
 static void start_waiting(struct tern_scheduler *s)
 {
     while (s->first) {
@@ -365,7 +365,7 @@ static void start_waiting(struct tern_scheduler *s)
     }
 }
 
-/* ---- a step ---- */
+/* ---- steps ---- */
 
 tern_status tern_scheduler_step(struct tern_scheduler *s, const struct tern_event **events,
                                 size_t *n, bool *is_idle, struct tern_error *err)
@@ -376,7 +376,7 @@ tern_status tern_scheduler_step(struct tern_scheduler *s, const struct tern_even
     end_cancelled(s);
     start_waiting(s);
     tern_status status = tn_steps_run(&s->steps, err);
-    if (status == TERN_INTERRUPTED && is_in_vain(s)) {
+    if (status == TERN_INTERRUPTED && is_batch_cancelled(s)) {
         end_cancelled(s);
         status = TERN_OK;
     }

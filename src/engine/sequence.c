@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growing, going back and sharing.
+ * Grows, rolls back and shares sequences.
+ *
+ * Attention layers can roll back to any position; recurrent layers only to a checkpoint, or to
+ * where they are.
  */
 #include "engine/sequence.h"
 
@@ -11,7 +14,7 @@
 
 /* ---- blocks ---- */
 
-/* The block that position n_past lies in belongs to this sequence alone, if there is one. */
+/* Makes the block of position n_past, if there is one, exclusive to this sequence. */
 static bool own_last_block(struct tn_sequence *s)
 {
     const uint32_t i = s->n_past / TN_KV_BLOCK;
@@ -39,15 +42,15 @@ bool tn_sequence_grow(struct tn_sequence *s, uint32_t n)
     return true;
 }
 
-/* ---- going back ---- */
+/* ---- rollback ---- */
 
-/* How to get to a position: from a checkpoint, or NULL, from the state as it is. */
+/* How to reach a position: from a checkpoint, or (NULL) from the current state. */
 struct way {
     uint32_t position;
     struct tn_checkpoint *from;
 };
 
-/* To the last position up to n. */
+/* The way to the last reachable position up to n. */
 static struct way find_way(const struct tn_sequence *s, uint32_t n)
 {
     struct way best = {TN_MIN(s->n_past, n), NULL};
@@ -66,7 +69,7 @@ static struct way find_way(const struct tn_sequence *s, uint32_t n)
     return best;
 }
 
-/* The state of s becomes what `from` has at the end of the way. */
+/* Sets the state of s to that of `from` at the end of the way. */
 static void go(struct tn_sequence *s, const struct tn_sequence *from, struct way way)
 {
     if (!s->state)
@@ -114,7 +117,7 @@ uint32_t tn_sequence_share(struct tn_sequence *s, const struct tn_sequence *from
     go(s, from, way);
     if (s->state)
         tn_checkpoints_share(s->checkpoints, s->number, from->number, s->n_past);
-    /* At once, so that nobody runs short of memory because others share with it. */
+    /* Copied now, so that sharing never causes another sequence to run out of memory later. */
     if (!own_last_block(s))
         (void)tn_sequence_truncate(s, s->n_past - s->n_past % TN_KV_BLOCK);
     return s->n_past;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * A session's keys and values in a file, so that a long conversation or prompt need not be
+ * Saves a session's keys and values in a file, so that a long conversation or prompt need not be
  * evaluated again.
  *
- *   struct cache_header    64 bytes, little-endian, as everything here
- *   ids                    u32 [n_ids], zeros up to a multiple of 64 bytes
- *   blocks                 [ceil(n_ids / 256)][block_bytes] as they lie in memory (model/kvcache.h)
+ *   struct cache_header    64 bytes, little-endian like everything here
+ *   ids                    u32 [n_ids], zero-padded to a multiple of 64 bytes
+ *   blocks                 [ceil(n_ids / 256)][block_bytes] as in memory (model/kvcache.h)
  *   states                 [n_states] struct state_record and a checkpoint (model/state.h) of the
- *                          model's state_bytes; none where no layer has a state
+ *                          model's state_bytes; none if no layer has state
  *
- * The hash covers all of it.  The file is of use for the same model file and cache type only, on
- * any machine, since all kernels give the same bits.  Damage, as all that does not fit, is an error
- * with which the caller evaluates instead.
+ * The hash covers the whole file.  It is valid for the same model file and cache type only, on any
+ * machine, because all kernels give the same bits.  Any mismatch is an error, after which the
+ * caller evaluates the prompt instead.
  */
 #include <string.h>
 
@@ -27,7 +27,7 @@
 
 #define MAGIC "TERNKV\r\n"
 #define VERSION 1u
-/* Flags: the form of inputs where it is not the model's own. */
+/* Flags: the activation precision, if it is not the model's default. */
 #define INPUTS_F32 1u
 #define INPUTS_8 2u
 
@@ -42,7 +42,7 @@ struct cache_header {
     uint32_t flags;
     uint32_t n_states;
     uint64_t state_bytes; /* of a checkpoint */
-    uint64_t hash; /* XXH3-64 of the file with this field as zero */
+    uint64_t hash; /* XXH3-64 of the file with this field set to zero */
 };
 static_assert(sizeof(struct cache_header) == 64, "the header on disk");
 
@@ -53,10 +53,10 @@ struct state_record {
 };
 static_assert(sizeof(struct state_record) == 64, "a record on disk");
 
-/* The newest, and one of each mark but those that are only spaced. */
+/* The newest, and one of each mark except TN_MARK_SPACED. */
 #define MAX_STATES ((uint32_t)TN_N_MARKS)
 
-/* The states of a file, each a checkpoint of the session. */
+/* The saved states; each is a checkpoint of the session. */
 struct states {
     uint32_t n;
     struct state_record records[MAX_STATES];
@@ -118,7 +118,7 @@ static uint64_t hash_file(const struct cache_header *header, const uint32_t *ids
 
 /* ---- saving ---- */
 
-/* What is saved of the states; the number of positions that the newest has. */
+/* Selects the states to save.  Returns the number of positions of the newest. */
 static uint32_t choose_states(struct states *out, struct tern_session *s)
 {
     struct tn_sequence *q = &s->sequence;
@@ -174,7 +174,7 @@ static tern_status write_cache(struct tn_file *file, const struct tern_session *
     return status;
 }
 
-/* Without waiting for the disk: what a power failure leaves of it is found out by its hash. */
+/* Writes without fsync: the hash detects what a power failure destroys. */
 static tern_status save(const struct tern_session *s, const char *path, const uint32_t *ids,
                         uint32_t n, const struct states *states, struct tern_error *err)
 {
@@ -196,7 +196,7 @@ static tern_status save(const struct tern_session *s, const char *path, const ui
     return status;
 }
 
-/* What is there already may be replaced when it is such a file, or nothing came of it. */
+/* An existing file may be replaced if it is a cache file or a failed attempt at one. */
 static tern_status check_target(const char *path, struct tern_error *err)
 {
     const enum tn_path_kind kind = tn_path_kind(path);
@@ -205,9 +205,9 @@ static tern_status check_target(const char *path, struct tern_error *err)
     if (kind == TN_PATH_ABSENT)
         return TERN_OK;
     if (kind != TN_PATH_FILE)
-        return tn_fail(err, TERN_OUTPUT, "%s: is no regular file", path);
+        return tn_fail(err, TERN_OUTPUT, "%s: not a regular file", path);
     if (tn_file_open_read(&file, path, err) != TERN_OK)
-        return TERN_OK; /* renaming decides */
+        return TERN_OK; /* the rename reports the error */
     const uint64_t n_bytes = tn_file_size(file);
     bool is_own = n_bytes >= sizeof magic &&
                   tn_file_read_at(file, 0, magic, sizeof magic, err) == TERN_OK &&
@@ -215,7 +215,8 @@ static tern_status check_target(const char *path, struct tern_error *err)
     tn_file_close(file);
     return is_own || n_bytes == 0
                ? TERN_OK
-               : tn_fail(err, TERN_OUTPUT, "%s: not replaced: it holds no keys and values", path);
+               : tn_fail(err, TERN_OUTPUT, "%s: not replaced: not a file of saved keys and values",
+                         path);
 }
 
 tern_status tern_session_save_cache(struct tern_session *s, const char *path,
@@ -241,27 +242,26 @@ tern_status tern_session_save_cache(struct tern_session *s, const char *path,
 
 /* ---- loading ---- */
 
-/* n_states is at most MAX_STATES. */
+/* n_states must be at most MAX_STATES. */
 static uint64_t file_bytes(const struct cache_header *h)
 {
     return sizeof *h + ids_bytes(h->n_ids) + n_blocks_of(h->n_ids) * h->block_bytes +
            h->n_states * (sizeof(struct state_record) + h->state_bytes);
 }
 
-/* Every field but the hash and the numbers of ids and states has to be what this session would
- * write. */
+/* Every field except the hash and the counts must equal what this session would write. */
 static tern_status check_header(const struct cache_header *h, const struct tern_session *s,
                                 uint64_t n_bytes, const char *path, struct tern_error *err)
 {
     struct cache_header own = make_header(s, h->n_ids, h->n_states);
     if (memcmp(h->magic, own.magic, sizeof own.magic) != 0 || h->version != own.version)
-        return tn_fail(err, TERN_INPUT, "%s: no saved keys and values of this version", path);
+        return tn_fail(err, TERN_INPUT, "%s: not saved keys and values of this version", path);
     if (h->model_hash != own.model_hash)
         return tn_fail(err, TERN_INPUT, "%s: of another model (%016llx, this one is %016llx)", path,
                        (unsigned long long)h->model_hash, (unsigned long long)own.model_hash);
     if (h->flags != own.flags)
-        return tn_fail(err, TERN_INPUT, "%s: computed with another form of inputs (%s here)", path,
-                       tern_engine_inputs(s->engine, s->model));
+        return tn_fail(err, TERN_INPUT, "%s: computed with another activation precision (%s here)",
+                       path, tern_engine_inputs(s->engine, s->model));
     if (h->kv != own.kv)
         return tn_fail(err, TERN_INPUT, "%s: of another cache type (%s here)", path,
                        tern_kv_text(s->work.params.kv));
@@ -293,7 +293,7 @@ static tern_status read_blocks(struct tern_session *s, struct tn_file *file, uin
     return status;
 }
 
-/* Each becomes a checkpoint of the session, which is empty. */
+/* Loads each as a checkpoint of the session, which must be empty. */
 static tern_status read_states(struct states *out, struct tern_session *s, struct tn_file *file,
                                const struct cache_header *h, struct tern_error *err)
 {
@@ -354,7 +354,7 @@ static tern_status load(struct tern_session *s, struct tn_file *file, const char
     if (status == TERN_OK)
         status = read_states(&states, s, file, &h, err);
     if (status == TERN_OK && hash_file(&h, ids, s, &states) != h.hash)
-        status = tn_fail(err, TERN_INPUT, "%s: damaged: the checksum does not belong to it", path);
+        status = tn_fail(err, TERN_INPUT, "%s: damaged: the checksum does not match", path);
     if (status == TERN_OK && tn_check_ids(s->model, ids, h.n_ids, err) != TERN_OK)
         status = tn_fail(err, TERN_INPUT, "%s: damaged: an id is beyond the vocabulary", path);
     if (status == TERN_OK)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * A step as a whole.
+ * Runs one step: make the batch, evaluate it, hand out the results.
+ *
+ * An interrupted evaluation is rolled back; the next step repeats it.
  */
 #include "engine/steps.h"
 
 #include "base/error.h"
 
-/* Steering learns from answers without drafts: others tell nothing of threads. */
+/* Steering measures only evaluations without drafts: others say nothing about threads. */
 static tern_status evaluate(struct tn_steps *s, double *seconds, struct tern_error *err)
 {
     const bool is_steered = s->steering && !s->has_prompts;
@@ -30,7 +32,7 @@ static void finish_rows(struct tn_steps *s, struct tn_lane *lane)
         tn_finish_prompt(s, lane);
 }
 
-/* What the evaluation gives everybody; the number of ids that were chosen. */
+/* Hands the results to every lane.  Returns the number of chosen ids. */
 static uint32_t finish(struct tn_steps *s)
 {
     uint32_t n = 0;
@@ -43,7 +45,7 @@ static uint32_t finish(struct tn_steps *s)
     return n;
 }
 
-/* Layers may have gone on before the evaluation stopped. */
+/* Rolls back layers that advanced before the evaluation stopped. */
 static void drop_rows(struct tn_steps *s)
 {
     for (uint32_t i = 0; i < s->n_lanes; i++) {

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The engine of steps, which tern_generate and the scheduler are fronts of.
+ * The step engine below tern_generate and the scheduler, its two fronts.
  *
  *   front:  a request gets a lane (tn_prepare_lane, tn_start_lane)
  *   step:   rows of all lanes -> one evaluation -> their next tokens -> events -> front
  *
- * A front with one lane writes one answer; with several, answers are written side by side and
- * prompts are read in parts between them.  What a request gets does not depend on the others.
- *
- *   steps.c   a step as a whole
- *   rows.c    the batch of a step
- *   tokens.c  the choice of an id from its logits
- *   draft_check.c, prompt_rows.c   what becomes of rows of answers and of prompts
- *   lanes.c   which request runs in which lane, and what of the cache it takes over
- *   events.c  events, and how requests end
- *
+ * A front with one lane writes one answer; with several, answers are written concurrently and
+ * prompts are read in chunks between them.  The result of a request does not depend on the others.
  * Nothing here allocates.
+ *
+ *   steps.c  a whole step      rows.c    its batch          tokens.c  choice of an id from logits
+ *   lanes.c  lanes, prefixes   events.c  events, endings    draft_check.c, prompt_rows.c  results
  */
 #ifndef TN_STEPS_H
 #define TN_STEPS_H
@@ -25,24 +20,25 @@
 #include "tern/plan.h"
 
 struct tn_lane {
-    struct tn_sequence *sequence; /* of the last request, while there is none */
+    struct tn_sequence *sequence; /* kept from the last request while the lane is free */
     uint32_t *head_always;        /* [TN_HEAD_MAX_ALWAYS] */
     struct tn_request *request;   /* NULL: free */
-    bool is_decoding; /* next_id was chosen and is to be evaluated; else the prompt is */
+    /* next_id is chosen and to be evaluated; otherwise the prompt is being read */
+    bool is_decoding;
     uint32_t next_id;
-    /* Positions whose rows have had their say.  More than the sequence has where it could not go
-     * back to just there: rows up to here are computed again, without events. */
+    /* Positions whose events were emitted.  Exceeds the sequence's n_past if a rollback went
+     * further than necessary: the rows in between are computed again without events. */
     uint32_t n_text;
-    uint64_t last_step; /* in which it was used */
-    /* In the batch in work: */
+    uint64_t last_step; /* number of the last step that used it */
+    /* in the current batch: */
     uint32_t n_rows;     /* 0: none */
-    uint32_t row;        /* the first */
-    uint32_t n_ids;      /* that were chosen from it */
-    bool is_again;       /* they were computed before */
-    uint32_t first_wanted;    /* of its rows, the first with logits; all behind have them too */
-    struct tn_head_need need; /* of each of them */
-    const float *logits;      /* [n_rows - first_wanted][vocab]; NULL: not wanted */
-    /* [vocab] of position n_past - 1, in the memory of the workspace; NULL: not there */
+    uint32_t row;        /* index of the first */
+    uint32_t n_ids;      /* ids chosen from them */
+    bool is_again;       /* recomputed after a rollback */
+    uint32_t first_wanted;    /* first row with logits; all later ones have them too */
+    struct tn_head_need need; /* of each of those rows */
+    const float *logits;      /* [n_rows - first_wanted][vocab]; NULL: not requested */
+    /* [vocab] of position n_past - 1, in the workspace; NULL: not available */
     const float *last_logits;
 };
 
@@ -51,20 +47,20 @@ struct tn_steps {
     struct tn_workspace *work;
     struct tn_lane *lanes; /* [n_lanes] */
     uint32_t n_lanes;
-    uint32_t n_ctx;                 /* positions of a sequence */
+    uint32_t n_ctx;                 /* positions per sequence */
     uint32_t *ids;                  /* [n_batch of the workspace] */
     struct tn_span *spans;          /* [n_lanes] */
-    float *adjusted;                /* [vocab] room for adjusted logits; NULL: nobody adjusts */
+    float *adjusted; /* [vocab] buffer for adjusted logits; NULL: no request adjusts them */
     struct tern_steering *steering; /* may be NULL */
-    /* Takes an event; what it points to lasts until the next step.  False: the request ends. */
+    /* Consumes an event; its pointers are valid until the next step.  false: end the request. */
     bool (*on_event)(void *arg, struct tn_request *request, const struct tern_event *event);
     void *arg;
     /* private */
     uint32_t n_running;
     uint64_t n_steps;
-    uint32_t i_prefill; /* the lane whose prompt came first in the last batch with one */
-    double row_s;       /* seconds for each row of it; 0: not known */
-    struct tn_batch batch; /* in work */
+    uint32_t i_prefill; /* lane whose prompt came first in the last batch that had one */
+    double row_s;       /* seconds per row of that batch; 0: unknown */
+    struct tn_batch batch; /* the current one */
     bool has_prompts;
 };
 
@@ -75,57 +71,57 @@ static inline uint32_t tn_steps_vocab(const struct tn_steps *s)
 
 /* ---- steps.c ---- */
 
-/* One step of all lanes.  TERN_INTERRUPTED, TERN_MAPPED_IO: as tn_workspace_eval; what was computed
- * is dropped, and the next step goes on. */
+/* Runs one step of all lanes.  TERN_INTERRUPTED, TERN_MAPPED_IO: as tn_workspace_eval; the batch is
+ * rolled back, and the next step repeats it. */
 tern_status tn_steps_run(struct tn_steps *s, struct tern_error *err);
 
 /* ---- events.c ---- */
 
-/* Hands an event to the front; its request and arg are filled in. */
+/* Emits an event to the front; fills in its request and arg. */
 bool tn_say_event(struct tn_steps *s, struct tn_request *r, struct tern_event *event);
-/* The last event of a request; it does not run any more, or never did.  `why` is NULL or what went
- * wrong. */
+/* Emits the last event of a request that no longer runs, or never did.  `why`: an error, or NULL.
+ */
 void tn_end_request(struct tn_steps *s, struct tn_request *r, enum tern_stop stop,
                     const struct tern_error *why);
-/* The same for the request of a lane, which is free then. */
+/* The same for the request of a lane, which becomes free. */
 void tn_end_lane(struct tn_steps *s, struct tn_lane *lane, enum tern_stop stop,
                  const struct tern_error *why);
 
 /* ---- lanes.c ---- */
 
-/* A free lane with as much of the prompt in its cache as there is; NULL: all are in use. */
+/* A free lane with as long a cached prefix of the prompt as possible; NULL: all are in use. */
 struct tn_lane *tn_prepare_lane(struct tn_steps *s, const struct tern_request *asked);
-/* Its prompt is read from the next step on; the sampler of r->generation is set. */
+/* Starts reading the prompt with the next step; the sampler of r->generation must be set. */
 void tn_start_lane(struct tn_steps *s, struct tn_lane *lane, struct tn_request *r);
-/* Takes over from another lane what that has evaluated of this lane's prompt meanwhile. */
+/* Takes over what another lane has evaluated of this lane's prompt meanwhile. */
 void tn_take_over(struct tn_steps *s, struct tn_lane *lane);
-/* Makes room for n rows more; what ended requests left in the cache goes where memory is short.
- * False when there is not enough. */
+/* Makes room for n more rows, evicting caches of ended requests if memory is short.  false: not
+ * enough. */
 bool tn_grow_lane(struct tn_steps *s, struct tn_lane *lane, uint32_t n);
 
 /* ---- rows.c ---- */
 
-/* Makes s->batch: rows of every answer that is being written, and parts of prompts. An answer
- * without memory for its next row ends. */
+/* Composes s->batch: rows of every answer in progress, and chunks of prompts.  An answer without
+ * memory for its next row ends. */
 void tn_make_batch(struct tn_steps *s);
 
 /* ---- tokens.c ---- */
 
-/* Row i of a lane is the next position of its text. */
+/* Adds row i of a lane to its text. */
 void tn_keep_row(struct tn_steps *s, struct tn_lane *lane, uint32_t i);
-/* Chooses the id after row i, the last of the text, and says its event.  True: the next row of the
- * lane is a draft of this id. */
+/* Chooses the id after row i, the last of the text, and emits its event.  true: the lane's next row
+ * is a draft of this id. */
 bool tn_choose_token(struct tn_steps *s, struct tn_lane *lane, uint32_t i);
 
 /* ---- draft_check.c ---- */
 
-/* The rows of an answer: its events, and the drafts that were right. */
+/* Handles the rows of an answer: its events, and the accepted drafts. */
 void tn_finish_answer(struct tn_steps *s, struct tn_lane *lane);
 
 /* ---- prompt_rows.c ---- */
 
 void tn_finish_prompt(struct tn_steps *s, struct tn_lane *lane);
-/* Rows that were computed before and had their events then. */
+/* Handles rows that were recomputed; their events were emitted before. */
 void tn_finish_again(struct tn_lane *lane);
 
 #endif

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a run adapts to between tokens.  Three parts, each of which uses the ones before it:
+ * What a run adapts to between tokens.  Each part uses the ones before it:
  *
  *   measurement   which thread count decodes fastest: a state machine without clock or threads
  *   watch         what happens to the machine while a model runs
  *   steering      applies both to the engine
  *
- * The watch acts on two events:
- *
- *   CPU quota     throttled in more than 10 % of the periods since the last look: one thread fewer
- *   memory        pressure, or less than half of the reserve left: nothing grows any more
- *
- * The plan handles pressure that exists before the run (it lowers the tier).  The watch ignores it;
- * otherwise nothing could run beside a busy neighbour.  The plan leaves the whole reserve free; the
- * second half absorbs what the plan did not foresee.  Nothing is ever raised again during a run.
+ * Throttled by the CPU quota in more than 10 % of the periods: one thread fewer.  Memory pressure,
+ * or less than half of the reserve left: nothing grows any more.  Pressure from before the run is
+ * the plan's business (it lowers the tier), otherwise nothing could run next to a busy neighbour.
+ * Nothing is ever raised again during a run.
  */
 #include "engine/thread_tuner.h"
 
@@ -78,8 +74,8 @@ static void sort(uint64_t *sorted, const uint64_t *values, uint32_t n)
     }
 }
 
-/* The median of the candidate that ran. Two slow tokens in eight are somebody else's doing: such a
- * measurement may not decide anything. */
+/* The median of the current candidate's times.  If more than two of eight tokens were slow, other
+ * programs interfered, and the measurement must not decide anything. */
 static uint64_t take_median(struct tn_thread_tuner *c)
 {
     uint64_t sorted[TN_THREAD_TUNER_TOKENS] = {0};
@@ -97,8 +93,9 @@ static bool within_3_percent(uint64_t slower, uint64_t faster)
     return slower <= faster || slower - faster <= faster / 100 * 3 + faster % 100 * 3 / 100;
 }
 
-/* The smallest count within 3 % of the best; the ceiling of a quota only if it is clearly better,
- * since too many threads stop each other. Noise leaves the plan's. */
+/* Chooses the smallest count within 3 % of the best; the rounded-up quota only if it is clearly
+ * better, because too many threads throttle each other.  If the times are noisy, the plan's count
+ * stays. */
 static void choose(struct tn_thread_tuner *c)
 {
     uint32_t n_plain = c->n_candidates - c->has_ceiling, best = 0;
@@ -119,7 +116,7 @@ static void choose(struct tn_thread_tuner *c)
     c->is_confirming = chosen != 0;
 }
 
-/* The first candidate ran once more: does the choice hold? */
+/* Checks the choice against a second run of the first candidate. */
 static void confirm(struct tn_thread_tuner *c)
 {
     uint64_t again = take_median(c);
@@ -132,7 +129,7 @@ static void confirm(struct tn_thread_tuner *c)
     c->choice = c->candidates[0];
 }
 
-/* Two tokens that both take a quarter longer than the first candidate's: not worth six more. */
+/* Both of its first tokens took a quarter longer than the first candidate's: skip the other six. */
 static bool is_hopeless(const struct tn_thread_tuner *c)
 {
     uint64_t limit = c->median_ns[0] + c->median_ns[0] / 4;
@@ -166,7 +163,7 @@ uint64_t tn_thread_cache_key(const struct tern_sysinfo *m, const struct tern_pla
         uint32_t counts[8];
         uint64_t cores_hash;
     } facts;
-    memset(&facts, 0, sizeof facts); /* padding too: it is hashed */
+    memset(&facts, 0, sizeof facts); /* includes padding, because the bytes are hashed */
     memcpy(facts.cpu_name, m->cpu_name, sizeof facts.cpu_name);
     strncpy(facts.level, plan->cpu_level, sizeof facts.level - 1);
     facts.model_hash = model_hash;
@@ -185,7 +182,7 @@ struct tern_watch {
     struct tern_monitor *monitor;
     uint64_t keep_bytes; /* memory that growth must leave free */
     uint64_t next_look_ns;
-    uint64_t n_periods, n_throttled; /* at the last look */
+    uint64_t n_periods, n_throttled; /* at the last sample */
     bool ignore_pressure;
     bool is_short;
 };
@@ -226,7 +223,7 @@ void tern_watch_free(struct tern_watch *watch)
     tn_free(watch);
 }
 
-/* Stopped in more than a tenth of the periods since the last sample? */
+/* Throttled in more than a tenth of the periods since the last sample? */
 static bool is_throttled(struct tern_watch *watch, const struct tern_monitor_sample *sample)
 {
     bool known = watch->n_periods != TERN_UNKNOWN && sample->n_periods != TERN_UNKNOWN &&
@@ -238,7 +235,7 @@ static bool is_throttled(struct tern_watch *watch, const struct tern_monitor_sam
     return stopped > periods / 10;
 }
 
-/* Is there memory for `bytes` more, and does nobody press? */
+/* Is there memory for `bytes` more, without pressure? */
 static bool has_room(const struct tern_watch *watch, const struct tern_monitor_sample *sample,
                      uint64_t bytes)
 {
@@ -288,15 +285,15 @@ struct tern_steering {
     struct tn_thread_tuner tuner;
     bool is_measuring;
     bool must_save;
-    uint32_t n_threads;  /* decode */
+    uint32_t n_threads;  /* of decoding */
     uint64_t token_start_ns;
     uint64_t key;
-    char *cache_path; /* or NULL */
+    char *cache_path; /* NULL: none */
 };
 
-/* The plan's count, or the start of a measurement.  Only that the plan's is the fastest is
- * remembered: what speaks for fewer may have been a neighbour that kept a core busy just then, and
- * would slow every later run. */
+/* Uses the plan's count or starts a measurement.  Only the result that the plan's count is fastest
+ * is cached: evidence for fewer threads may come from a neighbour that kept a core busy, and would
+ * slow every later run. */
 static void choose_threads(struct tern_steering *s, const struct tern_plan *plan)
 {
     s->n_threads = plan->n_threads_decode;
@@ -353,7 +350,7 @@ bool tern_steering_may_grow(struct tern_steering *s, uint64_t n_bytes)
     return tern_watch_may_grow(s->watch, n_bytes);
 }
 
-/* The quota stops us: one thread fewer, and no more experiments. */
+/* Reacts to throttling: one thread fewer, and no more measurements. */
 static void slow_down(struct tern_steering *s)
 {
     s->is_measuring = s->must_save = false;

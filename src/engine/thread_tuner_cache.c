@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The file of measured thread counts: text, newest first.
+ * The cache file of measured thread counts: text, newest first.
  *
  *   tern threads 1
  *   0123456789abcdef 6
+ *
+ * Anything unexpected in it is ignored; the next save replaces the file.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,7 +35,7 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "0123456789abcdef 6\n" from the front of *text; false for anything else. */
+/* Parses "0123456789abcdef 6\n" at *text and advances it.  false: anything else. */
 static bool parse_line(const char **text, uint64_t *key, uint32_t *n_threads)
 {
     const char *p = *text;
@@ -60,7 +62,7 @@ static bool parse_line(const char **text, uint64_t *key, uint32_t *n_threads)
     return true;
 }
 
-/* The text behind the head line, in new memory; NULL when there is no such file. */
+/* A copy of the text after the first line; NULL: no such file. */
 static char *read_lines(const char *path, const char **lines)
 {
     char *text;

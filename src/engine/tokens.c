@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the logits of a row to the next id of a lane, and its event.
+ * Chooses the next id of a lane from the logits of a row, and emits its event.
+ *
+ * Called for the last row of a prompt and for every row of an answer.
  */
 #include <string.h>
 
 #include "engine/logprobs.h"
 #include "engine/steps.h"
 
-/* The logits to choose from: those of the model, or a copy that the request has adjusted. */
+/* The model's logits, or a copy that the request's callback has adjusted. */
 static const float *adjusted_logits(struct tn_steps *s, const struct tn_lane *lane)
 {
     const struct tern_request *asked = &lane->request->asked;
@@ -38,8 +40,7 @@ void tn_keep_row(struct tn_steps *s, struct tn_lane *lane, uint32_t i)
         lane->last_logits = lane->logits + (size_t)(i - lane->first_wanted) * tn_steps_vocab(s);
 }
 
-/* The id that was chosen is part of the text from here on: its event, and the end if it is the
- * last. */
+/* Appends the chosen id to the text: emits its event, and the last one if the text ends. */
 static void push_token(struct tn_steps *s, struct tn_lane *lane, uint32_t id)
 {
     struct tn_request *r = lane->request;

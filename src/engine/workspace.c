@@ -2,9 +2,8 @@
  *
  * Memory for evaluations.
  *
- * Two ranges of address space are reserved at creation: scratch memory, usable
- * at once, and the key/value cache, made usable 256 positions at a time.  Pages
- * cost memory only when they are touched.
+ * Two ranges of address space are reserved at creation: scratch memory, committed at once, and the
+ * key/value cache, committed 256 positions at a time.  Pages use memory only once touched.
  */
 #include "engine/workspace.h"
 
@@ -22,14 +21,14 @@ static_assert((int)TERN_INPUTS_AS_MODEL == TN_INPUTS_AS_MODEL &&
                   (int)TERN_INPUTS_AS_F32 == TN_INPUTS_AS_F32 &&
                   (int)TERN_INPUTS_AS_16 == TN_INPUTS_AS_16 &&
                   (int)TERN_INPUTS_AS_8 == TN_INPUTS_AS_8,
-              "and so are the forms of inputs");
+              "and so are the activation precisions");
 
 const char *tern_kv_text(enum tern_kv kv)
 {
     return kv == TERN_KV_F32 ? "f32" : kv == TERN_KV_F16 ? "f16" : "q8";
 }
 
-/* Address space for scratch (usable), cache and checkpoints (not yet). */
+/* Reserves address space for scratch (committed), cache and checkpoints (not yet committed). */
 static bool reserve_memory(struct tn_workspace *w)
 {
     w->scratch_bytes = tn_align_up(w->size.scratch_bytes, tn_page_bytes());
@@ -118,7 +117,7 @@ tern_status tn_memory_available(uint64_t *n_bytes, struct tern_error *err)
     return tn_ok(err);
 }
 
-/* A plan and a watch stand behind may_grow; without them memory is looked at here, before any of it
+/* A plan and a watch guard growth through may_grow; without them memory is checked here, before any
  * is taken. */
 static tern_status check_available(const struct tn_workspace *w, struct tern_error *err)
 {
@@ -192,13 +191,15 @@ tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *bat
                               struct tern_error *err)
 {
     const struct tern_engine *engine = w->engine;
-    const bool is_few = batch->n_rows <= TN_FEW_TOKENS; /* and so bound by memory, as one is */
+    /* bound by memory bandwidth, like a single row */
+    const bool is_few = batch->n_rows <= TN_FEW_TOKENS;
     tn_team_set_active(engine->team, is_few ? engine->n_decode : engine->n_prefill);
     w->forward.before_expert = w->model->pages_experts ? read_expert_ahead : NULL;
     if (!tn_forward_eval(&w->forward, batch))
         return tn_fail(err, TERN_INTERRUPTED, "interrupted after %u positions",
                        batch->spans[0].position);
-    return tern_model_check_unchanged(w->model, err); /* nothing is kept of a changed file */
+    /* nothing computed from a changed file is kept */
+    return tern_model_check_unchanged(w->model, err);
 }
 
 tern_status tn_workspace_fail_growth(const struct tn_workspace *w, uint32_t n_past,

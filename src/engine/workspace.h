@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What it takes to evaluate: scratch memory for a batch of rows, the pool of
- * cache blocks, and the forward pass over them.  A session has one with one
- * sequence, the scheduler one for all of its sequences.
+ * The memory and state of evaluations: scratch memory for a batch of rows, the pool of cache
+ * blocks, and the forward pass over them.
+ *
+ * A session has a workspace with one sequence, the scheduler one for all of its sequences.
  */
 #ifndef TN_WORKSPACE_H
 #define TN_WORKSPACE_H
@@ -15,7 +16,7 @@
 struct tn_workspace_params {
     uint32_t n_ctx, n_batch; /* as struct tn_workspace_input */
     uint32_t n_sequences, n_logits;
-    uint32_t n_checkpoints; /* where a layer has a state */
+    uint32_t n_checkpoints; /* for models with recurrent layers */
     enum tern_kv kv;
     bool drop_pages;
     /* As in struct tern_session_params; each may be NULL. */
@@ -33,36 +34,38 @@ struct tn_workspace {
     struct tn_cache_pool pool;
     struct tn_checkpoints checkpoints;
     struct tn_forward forward;
-    struct tn_draft_costs draft_costs; /* of its evaluations */
+    struct tn_draft_costs draft_costs; /* measured on its evaluations */
     void *scratch_base;
     size_t scratch_bytes;
 };
 
-/* All that scratch memory needs, and address space for the cache.  Without may_grow the whole cache
- * must be available.  *w is zeroed before; tn_workspace_fini also after a failure.  TERN_MEMORY,
- * with numbers; TERN_USAGE: the engine's form of inputs is not for this model. */
+/* Allocates all scratch memory, and address space for the cache.  Without may_grow the memory for
+ * the whole cache must be available.  *w must be zeroed; call tn_workspace_fini also after a
+ * failure. TERN_MEMORY, with numbers; TERN_USAGE: the model does not support the engine's
+ * activation precision. */
 tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine,
                               const struct tern_model *model,
                               const struct tn_workspace_params *params, struct tern_error *err);
 void tn_workspace_fini(struct tn_workspace *w);
 
-/* An empty sequence in place i of its memory. */
+/* An empty sequence with index i. */
 struct tn_sequence tn_workspace_sequence(struct tn_workspace *w, uint32_t i);
 
-/* Evaluates a batch; its sequences have room for their rows.  Their ids and n_past do not change:
- * they are the caller's.  TERN_INTERRUPTED; TERN_MAPPED_IO as tern_model_check_unchanged. */
+/* Evaluates a batch; its sequences must have room for their rows.  Their ids and n_past are left to
+ * the caller.  TERN_INTERRUPTED; TERN_MAPPED_IO as tern_model_check_unchanged. */
 tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *batch,
                               struct tern_error *err);
 
-/* TERN_MEMORY, for a sequence with n_past positions that could not grow. */
+/* TERN_MEMORY for a sequence with n_past positions that could not grow. */
 tern_status tn_workspace_fail_growth(const struct tn_workspace *w, uint32_t n_past,
                                      struct tern_error *err);
 
-/* Anonymous memory that it holds now, and will hold with all positions filled. */
+/* Anonymous memory held now, and with all positions filled. */
 uint64_t tn_workspace_bytes(const struct tn_workspace *w);
 uint64_t tn_workspace_bytes_full(const struct tn_workspace *w);
 
-/* What could be allocated now; TERN_UNKNOWN, more than any need, where the system does not say. */
+/* Memory that could be allocated now; TERN_UNKNOWN (larger than any need) if the system does not
+ * say. */
 tern_status tn_memory_available(uint64_t *n_bytes, struct tern_error *err);
 
 #endif

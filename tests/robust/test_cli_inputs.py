@@ -109,7 +109,7 @@ class Inputs(command.TestCase):
             self.assertNotIn("anew", self.ok(*write, "--inputs", form).err)
             for other in set(FORMS) - {form}:
                 err = self.ok(*write, "--inputs", other).err
-                self.assertIn(f"computed with another form of inputs ({other} here)", err)
+                self.assertIn(f"computed with another activation precision ({other} here)", err)
                 self.ok(*write, "--inputs", form)
 
 

@@ -311,7 +311,7 @@ class Caches(command.TestCase):
         # Whatever is wrong with it, the answer is the same.
         cache = read_bytes(self.cache)
         for name, data in (("damaged", cache[:-1]), ("damaged", cache[:200] + bytes([cache[200] ^ 1]) + cache[201:]),
-                           ("no saved keys", b"")):
+                           ("not saved keys", b"")):
             with open(self.cache, "wb") as f:
                 f.write(data)
             with open(self.path, "wb") as f:

@@ -106,7 +106,7 @@ class Limits(command.TestCase):
     def test_a_cap_by_the_context_is_said_once(self):
         notes, stats = self.notes("-n", "900", "--ctx", "100", "--ram", "9G")
         self.assertEqual(stats["stop"], "context")
-        self.assertEqual(notes, ["tern: note: -n 900 is more than the context of 100 leaves behind "
+        self.assertEqual(notes, ["tern: note: -n 900 is more than the context of 100 leaves after "
                                  "a prompt of 5: at most 95 new tokens"])
         # In a conversation the answer that ran into it says so too.
         shown = tern("chat", self.model, "--greedy", "--ignore-eos", "-n", "900", "--ctx", "100",

@@ -205,7 +205,7 @@ static void context_binds_new_tokens(void **state)
     assert_int_equal(make(&model_2b, &limits), TERN_OK);
     assert_int_equal(plan.max_new_tokens, 4000);
     assert_false(plan.capped);
-    assert_true(noticed("behind a prompt of 96: at most 4000 new tokens"));
+    assert_true(noticed("after a prompt of 96: at most 4000 new tokens"));
     assert_string_equal(reason("max_new_tokens")->bound_by, "context");
 }
 
