@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the JSON of a request to a grammar.
+ * Reads the requested output format from a request's JSON, and compiles its schema to a grammar.
+ *
+ * Reading is quick and happens on the loop thread; compiling may take a tenth of a second and
+ * happens on the parser thread.
  */
 #include "server/answer_schema.h"
 
@@ -13,20 +16,20 @@
 
 static bool take_object(struct tn_gen *gen)
 {
-    gen->form = (struct tn_form){.kind = TN_FORM_OBJECT};
-    gen->has_form = true;
+    gen->output = (struct tn_output){.kind = TN_OUTPUT_OBJECT};
+    gen->is_structured = true;
     return true;
 }
 
 static bool take_schema(struct tn_gen *gen, const json_t *schema, uint32_t flags,
                         const char *param)
 {
-    gen->form = (struct tn_form){TN_FORM_SCHEMA, schema, flags, param};
-    gen->has_form = true;
+    gen->output = (struct tn_output){TN_OUTPUT_SCHEMA, schema, flags, param};
+    gen->is_structured = true;
     return true;
 }
 
-/* {"name": ..., "schema": {...}, "strict": bool} */
+/* Reads {"name": ..., "schema": {...}, "strict": bool}. */
 static bool read_json_schema(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
 {
     const char *param = gen->api->json_schema;
@@ -79,7 +82,7 @@ bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_r
 
 /* ---- grammars ---- */
 
-/* A detail is "#/place/in/the/schema: what"; the place is behind `param`. */
+/* An error detail is "#/path/in/the/schema: what"; the path is appended to `param`. */
 static bool refuse_schema(const struct tern_error *err, const char *param, struct tn_refusal *r)
 {
     const char *end = strstr(err->detail, ": ");
@@ -100,10 +103,10 @@ static bool compile_object(struct tern_grammar **grammar, struct tn_refusal *r)
            tn_refuse(r, 503, NULL, "%s", err.detail);
 }
 
-/* The schema is read again from its text: that and the copy are held meanwhile. */
+/* Holds memory for the schema's text and for the copy that the compiler parses from it. */
 static bool compile_schema(struct tn_task *task, struct tn_refusal *r)
 {
-    const struct tn_form *form = &task->gen.form;
+    const struct tn_output *form = &task->gen.output;
     struct tern_error err;
     char *text = json_dumps(form->schema, JSON_COMPACT);
     if (!text)
@@ -122,7 +125,7 @@ static bool compile_schema(struct tn_task *task, struct tn_refusal *r)
 bool tn_answer_schema_compile(struct tn_task *task, struct tn_refusal *r)
 {
     struct tern_grammar **grammar = &task->gen.grammar;
-    const bool is_good = task->gen.form.kind == TN_FORM_OBJECT ? compile_object(grammar, r)
+    const bool is_good = task->gen.output.kind == TN_OUTPUT_OBJECT ? compile_object(grammar, r)
                                                                  : compile_schema(task, r);
     return is_good && tn_body_hold(task->server, &task->request,
                                    tern_grammar_bytes(*grammar), r);

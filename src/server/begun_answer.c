@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Begun answers: requests and prompts.
+ * Continues an answer that the last message of a conversation begins.
+ *
+ * Removes it from the messages before the template renders them, and appends its ids to the prompt.
  */
 #include "server/begun_answer.h"
 
@@ -51,7 +53,7 @@ bool tn_begun_answer_take(json_t **out, const struct tn_task *task, json_t *mess
                                    : "the last message must be the assistant's to be continued");
     if (task->begun_answers == TN_BEGUN_ANSWERED || !is_begun)
         return true;
-    if (task->gen.has_form)
+    if (task->gen.is_structured)
         return tn_refuse(r, 400, param,
                          "the last message is the assistant's: structured output and forced tool "
                          "calls cannot continue an answer, end with a message of the user");
@@ -70,8 +72,8 @@ static bool append(struct tn_task *task, const char *text, size_t n, uint32_t fl
            tn_refuse(r, 503, NULL, "no memory for the request");
 }
 
-/* The text that the model wrote after these ids.  After a control token a space that the tokenizer
- * puts there is no part of the text (engine/generation.c). */
+/* Appends the text that the model wrote after these ids.  The space that the tokenizer puts after a
+ * control token is not part of the text (engine/generation.c). */
 static bool append_said(struct tn_task *task, const json_t *text, struct tn_refusal *r)
 {
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schemas of arguments, put below the schema of a call.
+ * Builds the JSON schema of a tool call from the schemas of the tools' arguments.
+ *
+ * References inside a tool's schema are rebased, because the schema moves to a new path.
  */
 #include "server/call_schema.h"
 
@@ -12,7 +14,7 @@
 
 /* ---- references ---- */
 
-/* "#/$defs/a" becomes PREFIX "/$defs/a"; those to elsewhere stay, and are refused later. */
+/* Rebases "#/$defs/a" to PREFIX "/$defs/a"; other references stay and are refused later. */
 static bool move_reference(json_t *reference, const char *prefix)
 {
     struct tn_buf text = {0};
@@ -26,7 +28,7 @@ static bool move_reference(json_t *reference, const char *prefix)
 
 enum below { BELOW_VALUE, BELOW_SCHEMAS, BELOW_NAMED_SCHEMAS };
 
-/* What stands behind a word of a schema: a value, one or a list of schemas, or some with names. */
+/* What a keyword's value contains: a plain value, one or several schemas, or named schemas. */
 static enum below below(const char *word)
 {
     static const char *const values[] = {"const", "default", "enum", "example", "examples"};
@@ -42,7 +44,7 @@ static enum below below(const char *word)
 
 static bool move_references(json_t *schema, const char *prefix);
 
-/* Those of a schema, or of each in an array or, where they have names, in an object. */
+/* Rebases a schema, each schema of an array or, if has_names, each member of an object. */
 static bool move_all(json_t *schemas, bool has_names, const char *prefix)
 {
     bool is_good = true;
@@ -61,7 +63,7 @@ static bool move_all(json_t *schemas, bool has_names, const char *prefix)
     return is_good;
 }
 
-/* As deep as the JSON of a request can be: TN_JSON_MAX_DEPTH. */
+/* Recursion is bounded by TN_JSON_MAX_DEPTH, the depth of a request's JSON. */
 static bool move_references(json_t *schema, const char *prefix)
 {
     bool is_good = true;
@@ -77,9 +79,9 @@ static bool move_references(json_t *schema, const char *prefix)
     return is_good;
 }
 
-/* ---- calls ---- */
+/* ---- tool calls ---- */
 
-/* The schema of a function's arguments for place `i` of the list; NULL: no memory. */
+/* The rebased schema of a function's arguments, for element i of the list; NULL: out of memory. */
 static json_t *arguments_schema(const json_t *function, const char *arguments, size_t i)
 {
     const json_t *parameters = json_object_get(function, "parameters");

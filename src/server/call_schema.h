@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * The JSON schema of a call, made of those that a request's tools state for their arguments.
+ * The JSON schema of a tool call, built from the schemas that a request's tools give for their
+ * arguments.
+ *
+ * Called by tools.c to force a call.
  */
 #ifndef TN_CALL_SCHEMA_H
 #define TN_CALL_SCHEMA_H
 
 #include <jansson.h>
 
-/* The schema of one call of any of the tools, or of the one that is named: {"name": ..., ARGUMENTS:
- * ...}.  References in the schemas of arguments go on meaning the schema that they stand in.
+/* The schema of one call of any tool, or of the named one: {"name": ..., ARGUMENTS: ...}.
+ * References inside the schemas of arguments are rebased.
  *
  *   tools      checked by tn_tools_read
  *   name       NULL: any tool
- *   arguments  the word of the form of calls, "arguments" or "parameters"
+ *   arguments  member name in this call format, "arguments" or "parameters"
  *
- * json_decref; NULL: no memory. */
+ * json_decref; NULL: out of memory. */
 json_t *tn_calls_schema(const json_t *tools, const char *name, const char *arguments);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the text of tokens to the parts of an answer:
+ * Splits the text of a choice into reasoning, tool calls and content:
  *
- *   text -> reasoning told apart -> calls of tools told apart -> text that is shown
+ *   text -> reasoning separated -> tool calls separated -> content
+ *
+ * Also selects the log-probabilities of the tokens that are shown.
  */
 #include "server/choice.h"
 
@@ -19,9 +21,9 @@ void tn_choice_fini(struct tn_choice *choice)
     tn_buf_fini(&choice->prompt_logprobs);
 }
 
-/* ---- parts of the text ---- */
+/* ---- splitting the text ---- */
 
-/* Text behind the reasoning. */
+/* Takes text after the reasoning. */
 static bool take_answer(const struct tn_task *task, struct tn_choice *choice, const char *text,
                         size_t n)
 {
@@ -46,7 +48,7 @@ static bool take_part(void *arg, enum tern_part part, const char *text, size_t n
     return task->hides_reasoning || tn_buf_append(&choice->reasoning, text, n);
 }
 
-/* All text of an answer in which reasoning is told apart. */
+/* Takes any text of an answer whose reasoning is separated. */
 static bool take_raw(const struct tn_task *task, struct tn_choice *choice, const char *text,
                      size_t n)
 {
@@ -74,7 +76,7 @@ static bool hides_token(const struct tn_task *task, uint32_t id)
     return !task->gen.ignores_eos && tern_model_is_stop_id(task->model->model, id);
 }
 
-/* Reasoning and the tags around it, up to the token with which the answer begins. */
+/* Counts reasoning and its tags, through the token that starts the answer. */
 static void count_reasoning(struct tn_choice *choice)
 {
     const bool has_begun =
@@ -83,7 +85,7 @@ static void count_reasoning(struct tn_choice *choice)
         choice->n_reasoning_tokens = choice->n_taken;
 }
 
-/* Log-probabilities are those of the answer: tokens in front of it are not shown. */
+/* Drops the log-probabilities of tokens before the answer. */
 static void skip_reasoning(const struct tn_task *task, struct tn_choice *choice)
 {
     const size_t at = answer_offset(choice);
@@ -109,7 +111,7 @@ void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
         count_reasoning(choice);
     if (is_hidden)
         choice->end_id = m->id;
-    /* Clients that score a prompt cut off the token behind it, whichever it is. */
+    /* Clients that score a prompt cut off the token after it, whichever it is. */
     if (m->n_logprobs > 0 && (!is_hidden || task->echoes)) {
         tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
         choice->n_tokens++;
@@ -127,7 +129,7 @@ void tn_choice_end(const struct tn_task *task, struct tn_choice *choice)
         if (tern_calls_end(choice->calls, NULL) != TERN_OK)
             choice->has_lost = true;
         const char *text = tern_calls_take_text(choice->calls, &n);
-        if (!task->must_call) /* the beginning of a call that was cut is not content */
+        if (!task->must_call) /* the start of a truncated call is not content */
             tn_buf_append(&choice->text, text, n);
     }
     if (choice->thinking && !tn_choice_has_lost(choice))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A choice: one of the answers to a prompt, as far as its text has come.  What the model thinks and
- * the calls of tools are told from that text here; what may still become part of one is held back.
+ * A choice: one of the n answers to a prompt, as far as its text has arrived.
+ *
+ * Separates reasoning and tool calls from the text; bytes that may still become part of either are
+ * held back.
  */
 #ifndef TN_CHOICE_H
 #define TN_CHOICE_H
@@ -10,17 +12,17 @@
 
 void tn_choice_fini(struct tn_choice *choice);
 
-/* ---- what the engine says ---- */
+/* ---- input from the engine ---- */
 
-/* A token and the text that it decides.  Lost memory shows in tn_choice_has_lost. */
+/* Takes a token and the text it completes.  If memory runs out, tn_choice_has_lost returns true. */
 void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
                     const struct tn_message *m);
-/* The answer has ended: what was held back is decided. */
+/* Decides the held text at the end of the answer. */
 void tn_choice_end(const struct tn_task *task, struct tn_choice *choice);
 
-/* A part of the answer is missing: no memory was there for it. */
+/* Was a part of the answer lost because memory ran out? */
 bool tn_choice_has_lost(const struct tn_choice *choice);
-/* Is there something that a stream did not send? */
+/* Is there output that a stream has not sent? */
 bool tn_choice_has_more(const struct tn_task *task, const struct tn_choice *choice);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Connections: states and limits.
+ * Connections: states, time limits, reading and writing.
+ *
+ * conn.h describes the states.  Answers are buffered; a client that reads too slowly is dropped.
  */
 #include "server/conn.h"
 
@@ -12,8 +14,8 @@ void tn_conn_init(struct tn_conn *conn, tn_socket socket, const struct tn_conn_h
                   uint64_t now_ns)
 {
     *conn = (struct tn_conn){
-        .socket = socket, .host = host, .began_ns = now_ns, .progress_ns = now_ns,
-        .request = {.ration = host->ration}};
+        .socket = socket, .host = host, .reading_since_ns = now_ns, .progress_ns = now_ns,
+        .request = {.budget = host->budget}};
 }
 
 void tn_conn_drop(struct tn_conn *conn)
@@ -32,13 +34,13 @@ void tn_conn_drop(struct tn_conn *conn)
     conn->socket = TN_NO_SOCKET;
 }
 
-/* What has not gone out by now never will. */
+/* Frees the output buffer; unsent bytes are lost. */
 static void free_out(struct tn_conn *conn)
 {
     tn_buf_fini(&conn->out);
     conn->n_sent = 0;
     if (conn->n_held > 0)
-        tn_ration_give(conn->host->ration, conn->n_held);
+        tn_budget_release(conn->host->budget, conn->n_held);
     conn->n_held = 0;
 }
 
@@ -67,19 +69,19 @@ void tn_conn_fini(struct tn_conn *conn)
 bool tn_conn_reserve(struct tn_conn *conn, size_t n)
 {
     struct tn_buf *out = &conn->out;
-    struct tn_ration *ration = conn->host->ration;
+    struct tn_budget *budget = conn->host->budget;
     if (n <= out->capacity - out->n_bytes)
         return true;
-    if (conn->n_sent >= n_unsent(conn)) /* fewer bytes are moved than have gone out */
+    if (conn->n_sent >= n_unsent(conn)) /* moves fewer bytes than have been sent */
         forget_sent(conn);
     if (n <= out->capacity - out->n_bytes)
         return true;
     const size_t capacity = TN_MAX(out->n_bytes + n, out->capacity + out->capacity / 2);
     const size_t n_held = capacity - TN_MIN(capacity, TN_CONN_MAX_UNSENT);
     const size_t n_more = n_held - TN_MIN(n_held, conn->n_held);
-    if (ration && !tn_ration_take(ration, n_more))
+    if (budget && !tn_budget_take(budget, n_more))
         return false;
-    conn->n_held += ration ? n_more : 0;
+    conn->n_held += budget ? n_more : 0;
     const bool had_failed = out->failed;
     const bool has_room = tn_buf_reserve(out, n);
     out->failed = had_failed; /* no byte is missing yet */
@@ -133,7 +135,7 @@ static void look_at_head(struct tn_conn *conn)
 {
     struct tn_http_request *request = &conn->request;
     if (!conn->host->on_head(conn->host->arg, conn))
-        return; /* answered, and what the body would be is not read */
+        return; /* answered already; the body is not read */
     tn_http_go_on(request);
     if (request->expects_continue && request->has_body) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -141,14 +143,14 @@ static void look_at_head(struct tn_conn *conn)
     }
 }
 
-/* Takes bytes of the request; what it does not take belongs to the next one. */
+/* Consumes bytes of the request.  The rest belongs to the next one. */
 static size_t take(struct tn_conn *conn, const char *bytes, size_t n, uint64_t now_ns)
 {
     size_t i = 0;
     struct tn_http_request *request = &conn->request;
     while (conn->state == TN_CONN_READING) {
         if (!has_begun(request) && i < n)
-            conn->began_ns = now_ns;
+            conn->reading_since_ns = now_ns;
         size_t n_taken = tn_http_feed(request, bytes + i, n - i);
         i += n_taken;
         if (request->state == TN_HTTP_HEAD_DONE) {
@@ -165,7 +167,7 @@ static size_t take(struct tn_conn *conn, const char *bytes, size_t n, uint64_t n
     return i;
 }
 
-/* The client sends no more: what it asked for completely is answered. */
+/* The client has shut down its side: complete requests are still answered. */
 static void take_end(struct tn_conn *conn, uint64_t now_ns)
 {
     conn->has_ended = true;
@@ -197,7 +199,7 @@ void tn_conn_read(struct tn_conn *conn, char *scratch, size_t n_scratch, uint64_
 
 void tn_conn_write(struct tn_conn *conn, uint64_t now_ns)
 {
-    if (conn->out.failed) { /* bytes of an answer are missing: none of it goes out */
+    if (conn->out.failed) { /* bytes of the answer are missing: send none of it */
         tn_conn_drop(conn);
         return;
     }
@@ -225,12 +227,12 @@ void tn_conn_write(struct tn_conn *conn, uint64_t now_ns)
     conn->progress_ns = now_ns;
     conn->n_progress = 0;
     if (had_bytes && conn->state == TN_CONN_READING && !has_begun(&conn->request))
-        conn->began_ns = now_ns; /* it waits for a request from now on */
+        conn->reading_since_ns = now_ns; /* it waits for a request from now on */
 }
 
 /* ---- from one request to the next ---- */
 
-/* If the answer at hand is complete. */
+/* Finishes the current answer if it is complete. */
 static void finish_answer(struct tn_conn *conn, uint64_t now_ns)
 {
     if (!conn->is_answered || conn->state == TN_CONN_DEAD)
@@ -244,7 +246,7 @@ static void finish_answer(struct tn_conn *conn, uint64_t now_ns)
     conn->status = 0;
     conn->code = NULL;
     conn->n_out = 0;
-    conn->began_ns = now_ns;
+    conn->reading_since_ns = now_ns;
     tn_http_fini(&conn->request);
     if (conn->closes)
         tn_buf_fini(&conn->pending);
@@ -265,8 +267,8 @@ static void shut(struct tn_conn *conn, uint64_t now_ns)
 {
     tn_net_shutdown(conn->socket);
     conn->is_shut = true;
-    conn->began_ns = now_ns;
-    if (conn->has_ended) /* nothing comes that could be read */
+    conn->reading_since_ns = now_ns;
+    if (conn->has_ended) /* no more input will arrive */
         tn_conn_drop(conn);
 }
 
@@ -308,10 +310,10 @@ bool tn_conn_is_incomplete(const struct tn_conn *conn)
 bool tn_conn_is_late(const struct tn_conn *conn, uint64_t now_ns)
 {
     return conn->state == TN_CONN_READING && conn->has_slot && has_begun(&conn->request) &&
-           now_ns - conn->began_ns > TN_CONN_PATIENCE_NS;
+           now_ns - conn->reading_since_ns > TN_CONN_PATIENCE_NS;
 }
 
-/* A client that still takes its last answer is not idle: TN_CONN_STUCK_NS is its limit. */
+/* A client that is still receiving its last answer is not idle; TN_CONN_STUCK_NS limits it. */
 static uint64_t limit_of_reading(const struct tn_conn *conn)
 {
     if (!has_begun(&conn->request))
@@ -321,7 +323,7 @@ static uint64_t limit_of_reading(const struct tn_conn *conn)
 
 void tn_conn_tick(struct tn_conn *conn, uint64_t now_ns)
 {
-    uint64_t waited_ns = now_ns - conn->began_ns;
+    uint64_t waited_ns = now_ns - conn->reading_since_ns;
     if (n_unsent(conn) > 0 &&
         (now_ns - conn->progress_ns > TN_CONN_STUCK_NS ||
          (conn->state == TN_CONN_BUSY && n_unsent(conn) > TN_CONN_MAX_STUCK_BYTES)))

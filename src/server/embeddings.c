@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * POST /v1/embeddings, /api/embed and /api/embeddings: texts become vectors.
+ * POST /v1/embeddings, /api/embed and /api/embeddings: embeds texts.
  *
- * All texts become ids first, on a thread that reads requests.  The engine's thread then takes one
- * after the other, a batch of its tokens at a time, so that others have their turn in between: the
- * answers of other models, and requests whose texts are all short, which have an embedder and a
- * queue of their own.  The vectors are those of `tern embed`.
+ * A reader thread converts all texts to ids first.  The engine thread then computes one text after
+ * the other in batches and yields in between: to answers of other models, and to requests whose
+ * texts are all short, which have their own embedder and queue.  The vectors are those of `tern
+ * embed`.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,20 +13,20 @@
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "plat/plat.h"
-#include "server/call.h"
+#include "server/query.h"
 #include "server/json_out.h"
 
 #define MAX_INPUTS 2048u
-#define MAX_NUMBERS ((uint64_t)2 << 20) /* of all vectors of an answer: 8 MiB, 26 as text */
+#define MAX_NUMBERS ((uint64_t)2 << 20) /* numbers in one answer: 8 MiB, 26 as text */
 
 struct vectors {
-    struct tn_call call;
-    const json_t *input;   /* of the request: one, or an array of n_inputs */
+    struct tn_query query;
+    const json_t *input;   /* of the request: one input, or an array of n_inputs */
     bool is_list;
     uint32_t n_inputs, i_input;
     uint32_t n_dim;
     bool as_base64;
-    bool truncates;        /* a long text is cut; else refused */
+    bool truncates;        /* truncate long texts instead of refusing them */
     struct tern_ids *texts; /* [n_inputs] */
     struct tern_embedder *embedder;
     bool is_begun;
@@ -35,7 +35,7 @@ struct vectors {
 
 /* ---- the request ---- */
 
-/* A text, or ids that are taken as they are; arrays of them are `input` too. */
+/* A text, or ids used unchanged; an array of either is not a single input. */
 static bool is_one_input(const json_t *input)
 {
     return json_is_string(input) ||
@@ -44,13 +44,13 @@ static bool is_one_input(const json_t *input)
 
 static bool read_input(struct vectors *v, const char *key, struct tn_refusal *r)
 {
-    v->input = tn_json_member(v->call.body, key);
+    v->input = tn_json_member(v->query.body, key);
     if (!v->input)
         return tn_refuse(r, 400, key, "\"%s\" is missing", key);
     v->is_list = json_is_array(v->input) && !is_one_input(v->input);
     size_t n = v->is_list ? json_array_size(v->input) : 1;
     if (n > MAX_INPUTS)
-        return tn_refuse(r, 400, key, "\"%s\" holds %zu texts, %u at once are taken", key, n,
+        return tn_refuse(r, 400, key, "\"%s\" has %zu texts; the limit is %u", key, n,
                          MAX_INPUTS);
     v->n_inputs = (uint32_t)n;
     return true;
@@ -58,14 +58,14 @@ static bool read_input(struct vectors *v, const char *key, struct tn_refusal *r)
 
 static bool read_dimensions(struct vectors *v, struct tn_refusal *r)
 {
-    const uint32_t hidden = tern_model_config(v->call.model->model)->hidden;
+    const uint32_t hidden = tern_model_config(v->query.model->model)->hidden;
     double n_dim = hidden;
-    if (!tn_json_get_count(v->call.body, "dimensions", 1, hidden, &n_dim, r))
+    if (!tn_json_get_count(v->query.body, "dimensions", 1, hidden, &n_dim, r))
         return false;
     v->n_dim = (uint32_t)n_dim;
     if (v->n_dim * (uint64_t)v->n_inputs > MAX_NUMBERS)
         return tn_refuse(r, 400, "input",
-                         "%u texts of %u numbers: an answer holds %" PRIu64 " numbers at most",
+                         "%u texts of %u numbers: an answer has at most %" PRIu64 " numbers",
                          v->n_inputs, v->n_dim, MAX_NUMBERS);
     v->vector = tn_alloc(v->n_dim * sizeof *v->vector);
     return v->vector || tn_refuse(r, 503, NULL, "no memory for a vector");
@@ -74,7 +74,7 @@ static bool read_dimensions(struct vectors *v, struct tn_refusal *r)
 static bool read_encoding(struct vectors *v, struct tn_refusal *r)
 {
     const char *format = "float";
-    if (!tn_json_get_text(v->call.body, "encoding_format", &format, NULL, r))
+    if (!tn_json_get_text(v->query.body, "encoding_format", &format, NULL, r))
         return false;
     v->as_base64 = strcmp(format, "base64") == 0;
     if (!v->as_base64 && strcmp(format, "float") != 0)
@@ -83,14 +83,14 @@ static bool read_encoding(struct vectors *v, struct tn_refusal *r)
     return true;
 }
 
-/* ---- from texts to ids ---- */
+/* ---- converting texts to ids ---- */
 
 static bool refuse_length(const struct vectors *v, uint32_t i, bool is_bound, size_t n,
                           struct tn_refusal *r)
 {
     tn_refuse(r, 400, "input",
               "This model's maximum context length is %u tokens. However, text %u of the input has "
-              "%s%zu tokens. Please reduce its length.", v->call.model->n_ctx, i,
+              "%s%zu tokens. Please reduce its length.", v->query.model->n_ctx, i,
               is_bound ? "at least " : "", n);
     r->code = "context_length_exceeded";
     return false;
@@ -98,7 +98,7 @@ static bool refuse_length(const struct vectors *v, uint32_t i, bool is_bound, si
 
 static bool encode(struct vectors *v, uint32_t i, const json_t *input, struct tn_refusal *r)
 {
-    const struct tern_model *model = v->call.model->model;
+    const struct tern_model *model = v->query.model->model;
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
     const size_t n_bytes = json_string_length(input);
     struct tern_error err;
@@ -108,7 +108,7 @@ static bool encode(struct vectors *v, uint32_t i, const json_t *input, struct tn
         return tn_refuse(r, 400, "input",
                          "\"input\" must be a string, an array of strings, ids, or arrays of ids");
     const size_t n_least = tern_tokenizer_min_ids(tokenizer, n_bytes);
-    if (n_least > v->call.model->n_ctx && !v->truncates)
+    if (n_least > v->query.model->n_ctx && !v->truncates)
         return refuse_length(v, i, true, n_least, r);
     if (tern_tokenizer_encode(tokenizer, json_string_value(input), n_bytes,
                               TERN_ENCODE_ADD_SPECIAL, &v->texts[i], &err) == TERN_OK)
@@ -117,19 +117,19 @@ static bool encode(struct vectors *v, uint32_t i, const json_t *input, struct tn
     return false;
 }
 
-/* What the tokenizer puts behind a text stays there: some models pool it. */
+/* Keeps the tokens that the tokenizer appends: some models pool them. */
 static void truncate(const struct vectors *v, struct tern_ids *ids)
 {
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(v->call.model->model);
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(v->query.model->model);
     const uint32_t last = ids->ids[ids->n - 1];
-    ids->n = v->call.model->n_ctx;
+    ids->n = v->query.model->n_ctx;
     if (tern_tokenizer_is_special(tokenizer, last))
         ids->ids[ids->n - 1] = last;
 }
 
 static bool check_length(const struct vectors *v, uint32_t i, struct tn_refusal *r)
 {
-    const uint32_t n_ctx = v->call.model->n_ctx;
+    const uint32_t n_ctx = v->query.model->n_ctx;
     struct tern_ids *ids = &v->texts[i];
     if (ids->n == 0)
         return tn_refuse(r, 400, "input", "text %u of \"input\" is empty", i);
@@ -138,11 +138,11 @@ static bool check_length(const struct vectors *v, uint32_t i, struct tn_refusal 
     return ids->n <= n_ctx || refuse_length(v, i, false, ids->n, r);
 }
 
-/* All texts become ids; what these take is held until the request is answered. */
+/* Converts all texts; their memory is held until the request is answered. */
 static bool encode_all(struct vectors *v, struct tn_refusal *r)
 {
-    struct tn_call *call = &v->call;
-    call->is_long = !call->model->quick_embedder;
+    struct tn_query *query = &v->query;
+    query->is_long = !query->model->quick_embedder;
     v->texts = tn_alloc_zeroed(v->n_inputs + 1, sizeof *v->texts);
     if (!v->texts)
         return tn_refuse(r, 503, NULL, "no memory for the request");
@@ -150,20 +150,20 @@ static bool encode_all(struct vectors *v, struct tn_refusal *r)
         const json_t *input = v->is_list ? json_array_get(v->input, i) : v->input;
         const struct tern_ids *ids = &v->texts[i];
         if (!encode(v, i, input, r) || !check_length(v, i, r) ||
-            !tn_body_hold(call->server, &call->request, ids->capacity * sizeof *ids->ids, r))
+            !tn_body_hold(query->server, &query->request, ids->capacity * sizeof *ids->ids, r))
             return false;
-        call->is_long = call->is_long || ids->n > TN_SERVER_QUICK_IDS;
+        query->is_long = query->is_long || ids->n > TN_SERVER_QUICK_IDS;
     }
-    v->embedder = call->is_long ? call->model->embedder : call->model->quick_embedder;
+    v->embedder = query->is_long ? query->model->embedder : query->model->quick_embedder;
     return true;
 }
 
-/* ---- a text ---- */
+/* ---- one text ---- */
 
 static void append_vector(struct vectors *v)
 {
-    struct tn_buf *out = &v->call.out;
-    if (v->as_base64) { /* little-endian, as everywhere in tern */
+    struct tn_buf *out = &v->query.out;
+    if (v->as_base64) { /* little-endian, like all of tern's formats */
         tn_buf_append_text(out, "\"");
         tn_base64_append(out, v->vector, v->n_dim * sizeof *v->vector);
         tn_buf_append_text(out, "\"");
@@ -174,8 +174,8 @@ static void append_vector(struct vectors *v)
     tn_buf_append_text(out, "]");
 }
 
-/* A part of the text at hand.  TN_PART_LAST: of the text. */
-static enum tn_part run_text(struct vectors *v)
+/* Runs a slice of the current text. */
+static enum tn_slice run_text(struct vectors *v)
 {
     const struct tern_ids *ids = &v->texts[v->i_input];
     struct tern_error err;
@@ -188,26 +188,26 @@ static enum tn_part run_text(struct vectors *v)
         status = tern_embed_begin(v->embedder, ids->ids, ids->n, &err);
     if (status == TERN_OK)
         status = tern_embed_step(v->embedder, v->vector, &is_done, &err);
-    v->call.prompt_s += tn_seconds_since(began_ns);
+    v->query.prompt_s += tn_seconds_since(began_ns);
     if (status != TERN_OK)
-        return tn_call_fail(&v->call, &err);
+        return tn_query_fail(&v->query, &err);
     v->is_begun = !is_done;
     if (!is_done)
-        return TN_PART_STAYS;
-    v->call.n_prompt_tokens += ids->n;
-    return TN_PART_LAST;
+        return TN_SLICE_STAYS;
+    v->query.n_prompt_tokens += ids->n;
+    return TN_SLICE_LAST;
 }
 
-static void fini(struct tn_call *call)
+static void fini(struct tn_query *query)
 {
-    struct vectors *v = (struct vectors *)call;
+    struct vectors *v = (struct vectors *)query;
     for (uint32_t i = 0; v->texts && i < v->n_inputs; i++)
         tern_ids_free(&v->texts[i]);
     tn_free(v->texts);
     tn_free(v->vector);
 }
 
-/* ---- OpenAI's ---- */
+/* ---- OpenAI ---- */
 
 static bool read_openai(struct vectors *v, struct tn_refusal *r)
 {
@@ -218,47 +218,47 @@ static bool read_openai(struct vectors *v, struct tn_refusal *r)
     return read_dimensions(v, r) && encode_all(v, r);
 }
 
-static void prepare_openai(struct tn_call *call)
+static void prepare_openai(struct tn_query *query)
 {
-    if (read_openai((struct vectors *)call, &call->refusal))
-        tn_buf_append_text(&call->out, "{\"object\":\"list\",\"data\":[");
+    if (read_openai((struct vectors *)query, &query->refusal))
+        tn_buf_append_text(&query->out, "{\"object\":\"list\",\"data\":[");
 }
 
-static enum tn_part run_openai(struct tn_call *call)
+static enum tn_slice run_openai(struct tn_query *query)
 {
-    struct vectors *v = (struct vectors *)call;
-    enum tn_part part = run_text(v);
-    if (part != TN_PART_LAST || call->refusal.status)
+    struct vectors *v = (struct vectors *)query;
+    enum tn_slice part = run_text(v);
+    if (part != TN_SLICE_LAST || query->refusal.status)
         return part;
-    tn_buf_printf(&call->out, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":",
+    tn_buf_printf(&query->out, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":",
                   v->i_input ? "," : "", v->i_input);
     append_vector(v);
-    tn_buf_append_text(&call->out, "}");
+    tn_buf_append_text(&query->out, "}");
     if (++v->i_input < v->n_inputs)
-        return TN_PART_YIELDS;
-    tn_buf_append_text(&call->out, "],\"model\":");
-    tn_json_text(&call->out, call->model->id);
-    tn_buf_printf(&call->out,
+        return TN_SLICE_YIELDS;
+    tn_buf_append_text(&query->out, "],\"model\":");
+    tn_json_text(&query->out, query->model->id);
+    tn_buf_printf(&query->out,
                   ",\"usage\":{\"prompt_tokens\":%" PRIu64 ",\"total_tokens\":%" PRIu64 "}}",
-                  v->call.n_prompt_tokens, v->call.n_prompt_tokens);
-    return TN_PART_LAST;
+                  v->query.n_prompt_tokens, v->query.n_prompt_tokens);
+    return TN_SLICE_LAST;
 }
 
 void tn_route_embeddings(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_call_kind kind = {
+    static const struct tn_query_kind kind = {
         .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .error = tn_openai_error,
         .prepare = prepare_openai, .run = run_openai, .fini = fini};
-    tn_call_start(server, conn, &kind);
+    tn_query_start(server, conn, &kind);
 }
 
-/* ---- Ollama's ---- */
+/* ---- Ollama ---- */
 
-/* Texts only. "" is no text: it has no vector, and nobody is told. */
+/* Texts only.  The text "" gets an empty vector without an error. */
 static bool read_ollama(struct vectors *v, const char *key, struct tn_refusal *r)
 {
     v->truncates = true;
-    if (!tn_json_get_bool(v->call.body, "truncate", &v->truncates, r) || !read_input(v, key, r))
+    if (!tn_json_get_bool(v->query.body, "truncate", &v->truncates, r) || !read_input(v, key, r))
         return false;
     if (json_is_array(v->input) && !v->is_list)
         return tn_refuse(r, 400, key, "\"%s\" must be a string or an array of strings", key);
@@ -267,74 +267,74 @@ static bool read_ollama(struct vectors *v, const char *key, struct tn_refusal *r
     return read_dimensions(v, r) && encode_all(v, r);
 }
 
-static void prepare_embed(struct tn_call *call)
+static void prepare_embed(struct tn_query *query)
 {
-    if (read_ollama((struct vectors *)call, "input", &call->refusal))
-        tn_buf_append_text(&call->out, "{\"embeddings\":[");
+    if (read_ollama((struct vectors *)query, "input", &query->refusal))
+        tn_buf_append_text(&query->out, "{\"embeddings\":[");
 }
 
-static enum tn_part end_ollama(struct vectors *v)
+static enum tn_slice end_ollama(struct vectors *v)
 {
-    struct tn_buf *out = &v->call.out;
-    const char *called = json_string_value(json_object_get(v->call.body, "model"));
+    struct tn_buf *out = &v->query.out;
+    const char *called = json_string_value(json_object_get(v->query.body, "model"));
     tn_buf_append_text(out, "],\"model\":");
-    tn_json_text(out, called ? called : v->call.model->id);
+    tn_json_text(out, called ? called : v->query.model->id);
     tn_buf_printf(out,
                   ",\"total_duration\":%" PRIu64 ",\"load_duration\":1,"
                   "\"prompt_eval_count\":%" PRIu64 "}",
-                  tn_now_ns() - v->call.waiting.began_ns + 1, v->call.n_prompt_tokens);
-    return TN_PART_LAST;
+                  tn_now_ns() - v->query.waiting.request_ns + 1, v->query.n_prompt_tokens);
+    return TN_SLICE_LAST;
 }
 
-static enum tn_part run_ollama(struct tn_call *call)
+static enum tn_slice run_ollama(struct tn_query *query)
 {
-    struct vectors *v = (struct vectors *)call;
+    struct vectors *v = (struct vectors *)query;
     if (v->n_inputs > 0) {
-        enum tn_part part = run_text(v);
-        if (part != TN_PART_LAST || call->refusal.status)
+        enum tn_slice part = run_text(v);
+        if (part != TN_SLICE_LAST || query->refusal.status)
             return part;
-        tn_buf_append_text(&call->out, v->i_input ? "," : "");
+        tn_buf_append_text(&query->out, v->i_input ? "," : "");
         append_vector(v);
         v->i_input++;
     }
-    return v->i_input < v->n_inputs ? TN_PART_YIELDS : end_ollama(v);
+    return v->i_input < v->n_inputs ? TN_SLICE_YIELDS : end_ollama(v);
 }
 
 void tn_route_ollama_embed(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_call_kind kind = {
+    static const struct tn_query_kind kind = {
         .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .error = tn_ollama_error,
         .prepare = prepare_embed, .run = run_ollama, .fini = fini};
-    tn_call_start(server, conn, &kind);
+    tn_query_start(server, conn, &kind);
 }
 
-/* The older route: one text. */
-static void prepare_prompt(struct tn_call *call)
+/* The older route: a single text. */
+static void prepare_prompt(struct tn_query *query)
 {
-    struct vectors *v = (struct vectors *)call;
-    if (read_ollama(v, "prompt", &call->refusal) && v->is_list)
-        tn_refuse(&call->refusal, 400, "prompt", "\"prompt\" must be a string");
+    struct vectors *v = (struct vectors *)query;
+    if (read_ollama(v, "prompt", &query->refusal) && v->is_list)
+        tn_refuse(&query->refusal, 400, "prompt", "\"prompt\" must be a string");
 }
 
-static enum tn_part run_prompt(struct tn_call *call)
+static enum tn_slice run_prompt(struct tn_query *query)
 {
-    struct vectors *v = (struct vectors *)call;
-    enum tn_part part = v->n_inputs > 0 ? run_text(v) : TN_PART_LAST;
-    if (part != TN_PART_LAST || call->refusal.status)
+    struct vectors *v = (struct vectors *)query;
+    enum tn_slice part = v->n_inputs > 0 ? run_text(v) : TN_SLICE_LAST;
+    if (part != TN_SLICE_LAST || query->refusal.status)
         return part;
-    tn_buf_append_text(&call->out, "{\"embedding\":");
+    tn_buf_append_text(&query->out, "{\"embedding\":");
     if (v->n_inputs > 0)
         append_vector(v);
     else
-        tn_buf_append_text(&call->out, "[]");
-    tn_buf_append_text(&call->out, "}");
-    return TN_PART_LAST;
+        tn_buf_append_text(&query->out, "[]");
+    tn_buf_append_text(&query->out, "}");
+    return TN_SLICE_LAST;
 }
 
 void tn_route_ollama_embeddings(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_call_kind kind = {
+    static const struct tn_query_kind kind = {
         .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .error = tn_ollama_error,
         .prepare = prepare_prompt, .run = run_prompt, .fini = fini};
-    tn_call_start(server, conn, &kind);
+    tn_query_start(server, conn, &kind);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Parameters of an answer, from JSON.
+ * Reads the generation parameters of all APIs: sampling, lengths, stop strings, biases.
+ *
+ * Out-of-range values are refused with their name and limits; only counts of tokens are clamped.
  */
 #include "server/gen.h"
 
@@ -52,7 +54,7 @@ static bool read_seed(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
                   (seed >= TWO_TO_64 && value != gen->seed.value)))
         return tn_refuse(r, 400, "seed", "\"seed\" must be a whole number from %lld to %llu",
                          (long long)INT64_MIN, (unsigned long long)UINT64_MAX);
-    if (seed < 0) /* a random one, as elsewhere */
+    if (seed < 0) /* random, as in other servers */
         return true;
     if (json_is_integer(value))
         gen->sampler.seed = (uint64_t)json_integer_value(value);
@@ -70,7 +72,8 @@ static bool read_top_k(struct tn_gen *gen, const json_t *o, struct tn_refusal *r
     return true;
 }
 
-/* A greedy answer is the model's own: penalties only when they are asked for. */
+/* Greedy answers are the model's unmodified choice: penalties apply only if the request sets them.
+ */
 static void drop_default_penalties(struct tn_gen *gen)
 {
     gen->sampler.repeat_penalty = 1.0f;
@@ -97,7 +100,7 @@ static bool read_sampler(struct tn_gen *gen, const json_t *o, double max_tempera
     struct tern_sampler_params *s = &gen->sampler;
     if (!tn_json_get_real(o, "temperature", 0, max_temperature, &s->temperature, r))
         return false;
-    if (s->temperature == 0.0f || gen->has_form)
+    if (s->temperature == 0.0f || gen->is_structured)
         drop_default_penalties(gen);
     return tn_json_get_real(o, "top_p", 0, 1, &s->top_p, r) &&
            tn_json_get_real(o, "min_p", 0, 1, &s->min_p, r) && read_top_k(gen, o, r) &&
@@ -115,11 +118,11 @@ static bool add_stop(struct tn_gen *gen, const json_t *value, uint32_t limit,
                          gen->api->has_stop_list ? "" : "a string or ");
     size_t n = json_string_length(value);
     if (n == 0)
-        return true; /* ends nothing */
+        return true; /* never matches */
     if (strlen(json_string_value(value)) != n)
-        return tn_refuse(r, 400, name, "\"%s\" may not hold the character NUL", name);
+        return tn_refuse(r, 400, name, "\"%s\" must not contain the character NUL", name);
     if (gen->n_stops == limit)
-        return tn_refuse(r, 400, name, "\"%s\" may hold %u strings at most", name, limit);
+        return tn_refuse(r, 400, name, "\"%s\" may have at most %u strings", name, limit);
     gen->stops[gen->n_stops++] = json_string_value(value);
     return true;
 }
@@ -129,7 +132,7 @@ static bool read_stops(struct tn_gen *gen, const json_t *o, uint32_t limit, stru
     const json_t *stop = tn_json_member(o, gen->api->stops);
     if (!stop)
         return true;
-    if (!json_is_array(stop)) /* NULL is no string */
+    if (!json_is_array(stop)) /* NULL is not a string */
         return add_stop(gen, gen->api->has_stop_list ? NULL : stop, limit, r);
     for (size_t i = 0; i < json_array_size(stop); i++)
         if (!add_stop(gen, json_array_get(stop, i), limit, r))
@@ -158,9 +161,9 @@ static bool add_bias(struct tn_gen *gen, const char *id, const json_t *value, ui
     struct tn_bias *bias = &gen->biases[gen->n_biases];
     double x = json_number_value(value);
     if (!read_id(id, n_vocab, &bias->id))
-        return tn_refuse(r, 400, name, "\"%s\": \"%.40s\" is no token id below %u", name, id,
+        return tn_refuse(r, 400, name, "\"%s\": \"%.40s\" is not a token id below %u", name, id,
                          n_vocab);
-    if (json_is_false(value)) /* llama.cpp's word for never */
+    if (json_is_false(value)) /* llama.cpp's spelling of "never" */
         x = -HUGE_VAL;
     else if (!json_is_number(value) || !(x >= -100 && x <= 100))
         return tn_refuse(r, 400, name, "\"%s\" must map to numbers from -100 to 100", name);
@@ -169,18 +172,18 @@ static bool add_bias(struct tn_gen *gen, const char *id, const json_t *value, ui
     return true;
 }
 
-/* OpenAI's {"5":1.5}. */
+/* Reads OpenAI's {"5":1.5}. */
 static bool add_bias_object(struct tn_gen *gen, const json_t *map, uint32_t n_vocab,
                             struct tn_refusal *r)
 {
-    json_t *object = (json_t *)map; /* jansson's iterators take no const */
+    json_t *object = (json_t *)map; /* jansson's iterators are not const-correct */
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
         if (!add_bias(gen, json_object_iter_key(i), json_object_iter_value(i), n_vocab, r))
             return false;
     return true;
 }
 
-/* llama.cpp's [[5,1.5]]. */
+/* Reads llama.cpp's [[5,1.5]]. */
 static bool add_bias_pairs(struct tn_gen *gen, const json_t *pairs, uint32_t n_vocab,
                            struct tn_refusal *r)
 {
@@ -215,10 +218,10 @@ static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
                               : add_bias_object(gen, map, n_vocab, r);
 }
 
-/* ---- what others can ---- */
+/* ---- unsupported fields ---- */
 
-/* Fields of other servers that would change the answer; the value of each that changes nothing is
- * taken. */
+/* Refuses fields of other servers that would change the answer, unless they have a neutral value.
+ */
 static bool refuse_samplers(const json_t *o, struct tn_refusal *r)
 {
     static const struct {
@@ -236,18 +239,18 @@ static bool refuse_samplers(const json_t *o, struct tn_refusal *r)
     return true;
 }
 
-/* A form of the answer by a name that this API does not have. */
+/* Refuses an output format under a name that this API does not have. */
 static bool refuse_form(const json_t *o, const char *name, struct tn_refusal *r)
 {
     const json_t *value = tn_json_member(o, name);
     if (!value || (json_is_string(value) && json_string_length(value) == 0))
         return true;
     return tn_refuse(r, 400, name,
-                     "\"%s\" is not supported here: chat completions take \"response_format\", "
-                     "responses take \"text.format\", /completion takes \"json_schema\"", name);
+                     "\"%s\" is not supported here: chat completions have \"response_format\", "
+                     "responses have \"text.format\", /completion has \"json_schema\"", name);
 }
 
-/* vLLM's and llama.cpp's names for what response_format says. */
+/* Names that vLLM and llama.cpp use for response_format. */
 static bool refuse_forms(const json_t *o, struct tn_refusal *r)
 {
     static const char *const names[] = {"json_schema",  "grammar",       "guided_json",
@@ -269,14 +272,14 @@ bool tn_gen_refuse_others(const json_t *body, struct tn_refusal *r)
 static bool read_max_tokens(struct tn_gen *gen, const json_t *body,
                             const struct tn_server_model *model, struct tn_refusal *r)
 {
-    double wish = -2, wish_new = -2;
-    if (!tn_json_get_count(body, "max_tokens", -1, ANY_COUNT, &wish, r) ||
-        !tn_json_get_count(body, "max_completion_tokens", -1, ANY_COUNT, &wish_new, r))
+    double requested = -2, requested_new = -2;
+    if (!tn_json_get_count(body, "max_tokens", -1, ANY_COUNT, &requested, r) ||
+        !tn_json_get_count(body, "max_completion_tokens", -1, ANY_COUNT, &requested_new, r))
         return false;
-    wish = wish_new >= -1 ? wish_new : wish;
-    if (wish == -1) /* no limit but the plan's */
-        wish = ANY_COUNT;
-    gen->max_tokens = clamp_tokens(model, wish);
+    requested = requested_new >= -1 ? requested_new : requested;
+    if (requested == -1) /* limited by the plan only */
+        requested = ANY_COUNT;
+    gen->max_tokens = clamp_tokens(model, requested);
     return true;
 }
 
@@ -309,7 +312,7 @@ bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
 bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
                          const struct tn_server_model *model, struct tn_refusal *r)
 {
-    double wish = -2;
+    double requested = -2;
     if (!options)
         return true;
     if (!json_is_object(options))
@@ -317,10 +320,10 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
     if (!refuse_samplers(options, r) || !read_sampler(gen, options, 100, r) ||
         !read_stops(gen, options, TN_GEN_MAX_STOPS, r) ||
         !tn_json_get_bool(options, "ignore_eos", &gen->ignores_eos, r) ||
-        !tn_json_get_count(options, "num_predict", -2, ANY_COUNT, &wish, r) ||
-        !tn_json_get_count(options, "n_predict", -2, ANY_COUNT, &wish, r))
+        !tn_json_get_count(options, "num_predict", -2, ANY_COUNT, &requested, r) ||
+        !tn_json_get_count(options, "n_predict", -2, ANY_COUNT, &requested, r))
         return false;
-    gen->max_tokens = clamp_tokens(model, wish == -1 ? ANY_COUNT : wish);
+    gen->max_tokens = clamp_tokens(model, requested == -1 ? ANY_COUNT : requested);
     return true;
 }
 

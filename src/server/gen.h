@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a request says about how to answer: the sampler, lengths, stop strings, the form.  What it
- * does not say is as in `tern run`; temperature 0 is its --greedy, without penalties but those that
- * are asked for.  An answer of a form (answer_schema.h, read before the rest) has no others either:
- * JSON repeats its marks.
+ * The generation parameters of a request: sampler, lengths, stop strings, output format.
+ *
+ * Defaults are those of `tern run`; temperature 0 equals its --greedy, without penalties unless the
+ * request sets them.  Structured output (answer_schema.h, read first) has no default penalties
+ * either, because JSON repeats its punctuation.
  */
 #ifndef TN_GEN_H
 #define TN_GEN_H
@@ -17,60 +18,61 @@
 #define TN_GEN_MAX_BIASES 1024u
 #define TN_GEN_MAX_TOP 20u
 
-enum tn_form_kind { TN_FORM_TEXT, TN_FORM_OBJECT, TN_FORM_SCHEMA };
+enum tn_output_kind { TN_OUTPUT_TEXT, TN_OUTPUT_OBJECT, TN_OUTPUT_SCHEMA };
 
-/* What a request wants an answer to be. */
-struct tn_form {
-    enum tn_form_kind kind; /* any text, any JSON object, or what a schema says */
+/* The requested output. */
+struct tn_output {
+    enum tn_output_kind kind; /* any text, any JSON object, or JSON valid for `schema` */
     const json_t *schema;
     uint32_t flags;    /* of tern_grammar_from_schema */
-    const char *param; /* where the schema stands in the request */
+    const char *param; /* where the request has the schema, for error messages */
 };
 
-/* Where a request has what OpenAI's chat completions have elsewhere: what errors name. */
+/* Member names in which APIs differ; error messages use them. */
 struct tn_gen_api {
-    const char *stops; /* a member of the body that is read */
+    const char *stops; /* stop strings */
     uint32_t max_stops;
-    bool has_stop_list; /* one string is none */
+    bool has_stop_list; /* a single string is refused */
     const char *form, *json_schema, *schema;
     const char *conversation;
 };
 
-/* Zero-initialise by tn_gen_init; tn_gen_fini frees.  Texts point into the request's JSON. */
+/* Initialise with tn_gen_init, free with tn_gen_fini.  Texts point into the request's JSON. */
 struct tn_gen {
-    const struct tn_gen_api *api; /* OpenAI's, if nobody sets another one */
+    const struct tn_gen_api *api; /* default: OpenAI */
     struct tern_sampler_params sampler;
-    struct tn_json_wide seed; /* that the request's JSON has rounded */
+    struct tn_json_wide seed; /* exact, where the JSON number is rounded */
     uint32_t max_tokens;
     const char *stops[TN_GEN_MAX_STOPS];
     uint32_t n_stops;
     uint32_t n_choices;
     bool has_logprobs;
-    uint32_t n_top; /* most likely ids beside each token's own */
+    uint32_t n_top; /* most likely ids reported besides each token */
     struct tn_bias *biases;
     uint32_t n_biases;
-    struct tn_form form;
-    struct tern_grammar *grammar; /* what the answer must be; NULL: anything, or not yet made */
-    bool has_form; /* a grammar is there, or will be */
+    struct tn_output output;
+    /* compiled output format; NULL: unconstrained, or not yet compiled */
+    struct tern_grammar *grammar;
+    bool is_structured; /* the answer is constrained by a grammar */
     bool ignores_eos;
     bool streams;
     bool includes_usage;
-    bool returns_progress; /* of the prompt, in streams */
+    bool returns_progress; /* report the prompt's progress in streams */
 };
 
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model);
 void tn_gen_fini(struct tn_gen *gen);
 
-/* Members of other servers' requests that would change the answer and do not exist here.  false:
- * refused, by name. */
+/* Refuses members of other servers' requests that would change the answer and are not supported
+ * here.  false: refused, by name. */
 bool tn_gen_refuse_others(const json_t *body, struct tn_refusal *refusal);
-/* Members of an OpenAI request that chat and completions share.  false: refused. */
+/* Reads the members that OpenAI's chat and completions share.  false: refused. */
 bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
                         const struct tn_server_model *model, struct tn_refusal *refusal);
-/* "options" of Ollama. */
+/* Reads Ollama's "options". */
 bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
                          const struct tn_server_model *model, struct tn_refusal *refusal);
-/* Members of llama.cpp's own completion. */
+/* Reads the members of llama.cpp's own completion. */
 bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_server_model *model,
                        struct tn_refusal *refusal);
 

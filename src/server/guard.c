@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Host, Origin, Sec-Fetch-Site and key.
+ * Checks Host, Origin, Sec-Fetch-Site and the key of a request.
+ *
+ * Names are compared without case; the key in constant time.
  */
 #include "server/guard.h"
 
@@ -9,15 +11,15 @@
 
 /* ---- Host ---- */
 
-/* Takes ":1234" off; false: what stands behind the colon is no port. */
+/* Removes ":1234".  false: the text after the colon is not a port. */
 static bool drop_port(struct tn_http_text *host)
 {
     size_t n = host->n, n_digits = 0;
     while (n > 0 && host->data[n - 1] >= '0' && host->data[n - 1] <= '9')
         n--, n_digits++;
     if (n == 0 || host->data[n - 1] != ':')
-        return true; /* there is none */
-    /* The last group of an IPv6 address is inside brackets, so this colon is a port's. */
+        return true; /* there is no port */
+    /* Groups of an IPv6 address are in brackets, so this colon precedes a port. */
     host->n = n - 1;
     return n_digits > 0 && n_digits <= 5;
 }
@@ -39,7 +41,7 @@ static bool knows_host(const struct tn_guard *guard, struct tn_http_text host)
 
 /* ---- Origin ---- */
 
-/* "http://" or "https://" (a proxy's) and what Host says. */
+/* Is it "http://" or "https://" (through a proxy) followed by the value of Host? */
 static bool is_own_origin(struct tn_http_text origin, struct tn_http_text host)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -82,7 +84,7 @@ static void look_at_origin(const struct tn_guard *guard, const struct tn_http_re
 
 /* ---- the key ---- */
 
-/* Takes time that depends on what was given, not on the key. */
+/* Takes time that depends on the given text, not on the key. */
 static bool is_key(const char *key, const char *given, size_t n)
 {
     size_t n_key = strlen(key);
@@ -100,7 +102,7 @@ static int sextet(char c)
     return at ? (int)(at - alphabet) : -1;
 }
 
-/* "Basic" is what browsers ask people for: any name, and the key as the password. */
+/* "Basic" is what browsers prompt for: any name, and the key as the password. */
 static bool is_basic_key(const char *key, struct tn_http_text coded)
 {
     char text[768];
@@ -121,7 +123,7 @@ static bool is_basic_key(const char *key, struct tn_http_text coded)
     return colon && is_key(key, colon + 1, (size_t)(text + n - colon - 1));
 }
 
-/* Any number of blanks may precede the key, which has none (RFC 9110, section 11.4). */
+/* Blanks may precede the key, which contains none (RFC 9110, section 11.4). */
 static bool is_bearer_key(const char *key, struct tn_http_text given)
 {
     while (given.n > 0 && given.data[0] == ' ')
@@ -155,7 +157,7 @@ void tn_guard_look(const struct tn_guard *guard, const struct tn_http_request *r
     struct tn_http_text host = tn_http_field(request, "host", NULL);
     const char *path = request->path.data;
     size_t n_path = request->path.n_bytes;
-    /* Browsers, whose names for this server could be another's, always send Host. */
+    /* Only HTTP/1.0 may lack Host; browsers, which DNS rebinding abuses, always send it. */
     const bool has_no_host = request->is_1_0 && !host.data;
     *out = (struct tn_guard_result){0};
     if ((!has_no_host && !knows_host(guard, host)) ||

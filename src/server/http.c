@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parser of http.h.  The head is collected first, with every byte checked as it comes, so that
- * a wrong one is answered at once; then it is taken apart in one go.
+ * The request parser of http.h.
+ *
+ * The head is buffered, with every byte checked on arrival so that invalid input is refused at
+ * once; then it is parsed as a whole.
  */
 #include "server/http.h"
 
@@ -10,10 +12,10 @@
 #include "base/compiler.h"
 #include "plat/plat.h"
 
-/* Empty lines that are skipped before a request; RFC 9112 asks for at least one. */
+/* Empty lines skipped before a request; RFC 9112 requires at least one. */
 #define MAX_EMPTY_LINES 2u
 
-/* ---- words ---- */
+/* ---- text helpers ---- */
 
 static bool is_token_char(unsigned char c)
 {
@@ -55,7 +57,7 @@ static struct tn_http_text trimmed(struct tn_http_text t)
     return t;
 }
 
-/* Cuts off what stands before the first `c`, which goes too; all of it if there is none. */
+/* Removes and returns the text before the first `c`, and `c`; the whole text if there is none. */
 static struct tn_http_text cut(struct tn_http_text *rest, char c)
 {
     const char *at = rest->n ? memchr(rest->data, c, rest->n) : NULL;
@@ -103,10 +105,10 @@ static void read_method(struct tn_http_request *r, struct tn_http_text name)
     r->method_name = name;
     r->method = TN_HTTP_OTHER;
     if (!is_token(name) || name.n > 32) {
-        fail(r, 400, "the method is no word");
+        fail(r, 400, "the method is not a token");
         return;
     }
-    for (int i = 0; i < TN_HTTP_OTHER; i++)  /* methods are known by their case */
+    for (int i = 0; i < TN_HTTP_OTHER; i++)  /* method names are case-sensitive */
         if (name.n == strlen(names[i]) && memcmp(name.data, names[i], name.n) == 0)
             r->method = (enum tn_http_method)i;
 }
@@ -131,7 +133,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Takes the %-escapes off; in forms '+' is a space. */
+/* Decodes %-escapes; in forms '+' is a space. */
 static bool decode(struct tn_buf *out, struct tn_http_text text, bool is_form)
 {
     for (size_t i = 0; i < text.n; i++) {
@@ -169,7 +171,7 @@ static void read_target(struct tn_http_request *r, struct tn_http_text target)
     for (size_t i = 0; i < target.n; i++) {
         unsigned char c = (unsigned char)target.data[i];
         if (c <= 0x20 || c >= 0x7F || c == '#') {
-            fail(r, 400, "the target holds a byte that none may hold");
+            fail(r, 400, "the target contains an invalid byte");
             return;
         }
     }
@@ -191,7 +193,7 @@ static void read_target(struct tn_http_request *r, struct tn_http_text target)
     struct tn_http_text path = cut(&rest, '?');
     r->query = rest;
     if (!decode(&r->path, path, false))
-        fail(r, 400, "the path holds a wrong %-escape");
+        fail(r, 400, "the path contains an invalid %-escape");
 }
 
 static void read_request_line(struct tn_http_request *r, struct tn_http_text line)
@@ -220,7 +222,7 @@ static void read_field(struct tn_http_request *r, struct tn_http_text line)
     if (line.data[0] == ' ' || line.data[0] == '\t')
         fail(r, 400, "a field is continued on the next line");
     else if (name.n == line.n || !is_token(name))
-        fail(r, 400, "a field has a wrong name, or a space before its colon");
+        fail(r, 400, "a field has an invalid name, or a space before its colon");
     else if (r->n_fields == TN_HTTP_MAX_FIELDS)
         fail(r, 431, "more than 64 fields");
     else
@@ -235,7 +237,7 @@ static bool parse_length(struct tn_http_text text, uint64_t *out)
     for (size_t i = 0; i < text.n; i++) {
         if (text.data[i] < '0' || text.data[i] > '9')
             return false;
-        /* What is too large stays too large. */
+        /* Saturates: an overlong number stays too large. */
         n = n > UINT64_MAX / 16 ? n : n * 10 + (uint64_t)(text.data[i] - '0');
     }
     *out = n;
@@ -248,7 +250,7 @@ static void read_framing(struct tn_http_request *r)
     struct tn_http_text length = tn_http_field(r, "content-length", &n_lengths);
     struct tn_http_text coding = tn_http_field(r, "transfer-encoding", &n_codings);
     if (n_lengths > 1 || n_codings > 1 || (n_lengths && n_codings))
-        fail(r, 400, "more than one field says how long the body is");
+        fail(r, 400, "more than one field gives the length of the body");
     else if (n_codings && r->is_1_0)
         fail(r, 400, "HTTP/1.0 has no transfer codings");
     else if (n_codings && !tn_http_is(coding, "chunked"))
@@ -261,7 +263,7 @@ static void read_framing(struct tn_http_request *r)
     r->has_body = r->is_chunked || r->n_left > 0;
 }
 
-/* Is the body compressed?  Nothing here unpacks it. */
+/* Is the body compressed?  Not supported. */
 static bool has_content_coding(const struct tn_http_request *r)
 {
     uint32_t n_codings;
@@ -279,7 +281,7 @@ static void read_meaning(struct tn_http_request *r)
     r->keeps_alive = r->is_1_0 ? lists_word(connection, "keep-alive")
                                : !lists_word(connection, "close");
     r->expects_continue = n_expects == 1 && !r->is_1_0 && tn_http_is(expect, "100-continue");
-    if (n_hosts > 1 || (n_hosts == 0 && !r->is_1_0)) /* HTTP/1.0 does not have the field */
+    if (n_hosts > 1 || (n_hosts == 0 && !r->is_1_0)) /* HTTP/1.0 has no Host field */
         fail(r, 400, "there must be exactly one Host field");
     else if (n_expects > 0 && !r->expects_continue && !r->is_1_0)
         fail(r, 417, "the only expectation is 100-continue");
@@ -289,13 +291,13 @@ static void read_meaning(struct tn_http_request *r)
         fail(r, 415, "the body has a Content-Encoding; send it as plain JSON");
 }
 
-/* The head is complete and every line of it ends in CR LF. */
+/* Parses the complete head; every line ends with CR LF. */
 static void read_head(struct tn_http_request *r)
 {
     struct tn_http_text rest = {r->head.data, r->head.n_bytes};
     for (bool is_first = true; rest.n > 2 && r->state != TN_HTTP_FAILED; is_first = false) {
         struct tn_http_text line = cut(&rest, '\n');
-        line.n--; /* the CR */
+        line.n--; /* without the CR */
         if (is_first)
             read_request_line(r, line);
         else
@@ -312,7 +314,7 @@ static bool head_ends(const struct tn_buf *head)
     return head->n_bytes >= 4 && memcmp(head->data + head->n_bytes - 4, "\r\n\r\n", 4) == 0;
 }
 
-/* One byte of the head. */
+/* Consumes one byte of the head. */
 static void take_head_byte(struct tn_http_request *r, char c)
 {
     struct tn_buf *head = &r->head;
@@ -322,12 +324,12 @@ static void take_head_byte(struct tn_http_request *r, char c)
     if ((c == '\n') != (before == '\r'))
         fail(r, 400, "lines must end in CR LF");
     else if (u == 0x7F || (u < 0x20 && c != '\t' && c != '\r' && c != '\n'))
-        fail(r, 400, "the head holds a control character");
+        fail(r, 400, "the head contains a control character");
     else if (head->n_bytes >= limit)
         fail(r, r->n_line ? 431 : 414, r->n_line ? "the fields are larger than 16 KiB"
                                                  : "the request line is larger than 8 KiB");
     else if (!tn_buf_append(head, &c, 1))
-        fail(r, 503, "no memory for the request: others are being answered");
+        fail(r, 503, "no memory for the request: other requests use it");
     else if (c == '\n' && head->n_bytes == 2 && r->n_skipped++ < MAX_EMPTY_LINES)
         tn_buf_clear(head);
     else if (c == '\n' && !r->n_line)
@@ -358,21 +360,21 @@ void tn_http_go_on(struct tn_http_request *r)
     r->chunk = CHUNK_SIZE;
 }
 
-/* Room for n_bytes of the body, in pages. */
+/* Commits pages for n_bytes of the body. */
 static bool commit_pages(struct tn_http_request *r, size_t n_bytes)
 {
     const size_t step = (size_t)256 << 10;
     struct tn_http_pages *p = &r->pages;
     if (!p->data)
         *p = (struct tn_http_pages){.data = tn_pages_reserve(TN_HTTP_MAX_BODY),
-                                    .ration = r->ration};
+                                    .budget = r->budget};
     const size_t n_needed = (n_bytes + step - 1) / step * step;
     const size_t n_more = n_needed - TN_MIN(p->n_committed, n_needed);
-    if (!p->data || (p->ration && !tn_ration_take(p->ration, n_more)))
+    if (!p->data || (p->budget && !tn_budget_take(p->budget, n_more)))
         return false;
     if (n_more > 0 && !tn_pages_commit(p->data + p->n_committed, n_more)) {
-        if (p->ration)
-            tn_ration_give(p->ration, n_more);
+        if (p->budget)
+            tn_budget_release(p->budget, n_more);
         return false;
     }
     p->n_committed += n_more;
@@ -383,8 +385,8 @@ void tn_http_free_pages(struct tn_http_pages *p)
 {
     if (p->data)
         tn_pages_release(p->data, TN_HTTP_MAX_BODY);
-    if (p->ration)
-        tn_ration_give(p->ration, p->n_committed);
+    if (p->budget)
+        tn_budget_release(p->budget, p->n_committed);
     *p = (struct tn_http_pages){0};
 }
 
@@ -448,16 +450,17 @@ static void take_size_byte(struct tn_http_request *r, char c)
         fail(r, 413, "the body is larger than 4 MiB");
 }
 
-/* Extensions and trailers mean nothing here; they are short and hold no control characters. */
+/* Skips extensions and trailers, which are ignored; limited in length, without control characters.
+ */
 static void skip_byte(struct tn_http_request *r, char c, int at_cr)
 {
     unsigned char u = (unsigned char)c;
     if (c == '\r')
         r->chunk = at_cr;
     else if (u == 0x7F || (u < 0x20 && c != '\t'))
-        fail(r, 400, "the coding of the body holds a control character");
+        fail(r, 400, "the chunked coding contains a control character");
     else if (++r->n_skipped > 4096)
-        fail(r, 431, "the coding of the body holds more than 4 KiB that are not the body");
+        fail(r, 431, "the extensions and trailers of the body exceed 4 KiB");
 }
 
 static void expect_byte(struct tn_http_request *r, char c, char expected, int next)
@@ -543,5 +546,5 @@ void tn_http_fini(struct tn_http_request *r)
     tn_buf_fini(&r->path);
     tn_buf_fini(&r->small_body);
     tn_http_free_pages(&r->pages);
-    *r = (struct tn_http_request){.ration = r->ration};
+    *r = (struct tn_http_request){.budget = r->budget};
 }

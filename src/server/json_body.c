@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON in.
+ * Reads members of a request's JSON with types and limits.
+ *
+ * Every error names the member and its allowed values.
  */
 #include "server/json_body.h"
 
@@ -39,9 +41,9 @@ void tn_refuse_error(struct tn_refusal *out, const struct tern_error *err)
               err->detail[0] ? err->detail : tern_status_text(err->status));
 }
 
-/* What jansson takes beside the characters, on systems of 64 bits with 16 bytes of heap a block: a
- * member with its name, a value and its place in an array that grows, an array or object with its
- * first places. */
+/* Memory of jansson besides characters, on 64-bit systems with 16 bytes of heap per block: a member
+ * with its name; a value and its slot in a growing array; an empty array or object with its first
+ * slots. */
 #define MEMBER_BYTES 96u
 #define VALUE_BYTES 96u
 #define LIST_BYTES 144u
@@ -89,8 +91,8 @@ json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_json_wide *seed
         bytes += 3;
         n -= 3;
     }
-    /* A whole number beyond 64 bits does no harm where nobody asks for it; a field that has limits
-     * refuses it by name. */
+    /* Whole numbers beyond 64 bits are harmless where nothing reads them; a field with limits
+     * refuses them by name. */
     seed->name = "seed";
     tern_status status = tn_json_load_wide(&root, seed, name, bytes, n, JSON_ALLOW_NUL, &err);
     if (status != TERN_OK)
@@ -118,7 +120,7 @@ bool tn_json_has_type(const json_t *object, const char *type)
 json_t *tn_json_copy(const json_t *value, struct tn_refusal *r)
 {
     json_t *copy = json_deep_copy(value);
-    if (copy && json_equal(copy, value)) /* members for which there is no memory are left out */
+    if (copy && json_equal(copy, value)) /* jansson silently omits members when out of memory */
         return copy;
     json_decref(copy);
     tn_refuse(r, 503, NULL, "no memory for the request");
@@ -148,7 +150,7 @@ bool tn_json_get_text(const json_t *object, const char *key, const char **out, s
     if (value && !json_is_string(value))
         return tn_refuse(r, 400, key, "\"%s\" must be a string", key);
     if (value && !n && strlen(json_string_value(value)) != json_string_length(value))
-        return tn_refuse(r, 400, key, "\"%s\" may not hold the character NUL", key);
+        return tn_refuse(r, 400, key, "\"%s\" must not contain the character NUL", key);
     if (value) {
         *out = json_string_value(value);
         if (n)
@@ -204,7 +206,8 @@ bool tn_json_take_ids(const json_t *list, const char *key, uint32_t n_vocab, str
     for (size_t i = 0; i < n; i++) {
         double id;
         if (!tn_json_is_whole(json_array_get(list, i), &id) || id < 0 || id >= n_vocab)
-            return tn_refuse(r, 400, key, "\"%s\": token %zu is no id below %u", key, i, n_vocab);
+            return tn_refuse(r, 400, key, "\"%s\": token %zu is not an id below %u", key, i,
+                             n_vocab);
         out->ids[out->n++] = (uint32_t)id;
     }
     return true;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON out.
+ * Writes JSON strings, byte lists and numbers.
+ *
+ * Unlike chat/json_text.c it accepts invalid UTF-8, because tokens may end inside a character.
  */
 #include "server/json_out.h"
 
@@ -9,7 +11,7 @@
 
 #include "base/utf8.h"
 
-/* The escape of a character that does not stand for itself; false: it does. */
+/* Appends the escape of a character that needs one.  false: it needs none. */
 static bool append_escaped(struct tn_buf *out, uint32_t c)
 {
     static const char letters[] = "\"\\\b\f\n\r\t";

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The order of entries, and of steps.
+ * Iterates over the entries of an answer in the order in which the model wrote them.
+ *
+ * Serves streams (open, pieces, close) and complete answers alike.
  */
 #include "server/list_stream.h"
 
 #include <string.h>
 
-/* Where the text in front of a call ends, or, in front of no call, all of it. */
+/* End of the text before a call, or of the whole text after the last call. */
 static size_t text_end(const struct tn_choice *choice, size_t i_call)
 {
     return i_call < tn_choice_n_calls(choice) ? tern_calls_get(choice->calls, i_call).n_text
@@ -60,7 +62,7 @@ static void open_entry(const struct tn_list_stream *stream, struct tn_task *task
     stream->open(task, choice);
 }
 
-/* The bytes [*n_sent, end) of `all`, in an entry of their kind. */
+/* Sends bytes [*n_sent, end) of `all` in an entry of that kind. */
 static void send_words(const struct tn_list_stream *stream, struct tn_task *task,
                        struct tn_choice *choice, enum tn_open kind, const struct tn_buf *all,
                        size_t end, size_t *n_sent)
@@ -80,7 +82,7 @@ static void send_reasoning(const struct tn_list_stream *stream, struct tn_task *
                choice->reasoning.n_bytes, &choice->n_reasoning_sent);
 }
 
-/* Up to a number of bytes of all of it. */
+/* Sends the text up to `end`. */
 static void send_text(const struct tn_list_stream *stream, struct tn_task *task,
                       struct tn_choice *choice, size_t end)
 {

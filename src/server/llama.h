@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the routes of llama.cpp's server share.
+ * Functions shared by the routes of llama.cpp's server.
+ *
+ * Used by llama_completion.c and llama_tokens.c.
  */
 #ifndef TN_LLAMA_H
 #define TN_LLAMA_H
@@ -8,7 +10,7 @@
 #include "server/gen.h"
 #include "server/serve.h"
 
-/* {"n_predict":...}: how an answer is chosen. */
+/* {"n_predict":...}: the effective generation settings. */
 void tn_llama_append_settings(struct tn_buf *out, const struct tn_gen *gen);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * POST /completion of llama.cpp's server.
  *
- * A stream's events are objects of their own, without an end mark; several prompts give an array.
+ * The events of a stream are separate objects without an end mark; several prompts yield an array.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "server/logprobs.h"
 #include "server/openai.h"
 
-/* ---- shapes ---- */
+/* ---- JSON ---- */
 
 static void append_ids(struct tn_buf *out, const struct tn_choice *choice, uint32_t from,
                        uint32_t to)
@@ -23,7 +23,7 @@ static void append_ids(struct tn_buf *out, const struct tn_choice *choice, uint3
     tn_buf_append_text(out, "]");
 }
 
-/* {"index":0,"content":"..."  with the tokens [from, to) and the text behind n_sent. */
+/* {"index":0,"content":"..."  with the tokens [from, to) and the text after n_sent. */
 static void append_piece(struct tn_buf *out, const struct tn_task *task,
                          const struct tn_choice *choice, uint32_t to)
 {
@@ -68,7 +68,7 @@ static void append_prompt(struct tn_buf *out, const struct tn_task *task,
     tern_text_free(text);
 }
 
-/* What is known at the end of a choice. */
+/* Members that are known at the end of a choice. */
 static void append_end(struct tn_buf *out, const struct tn_task *task,
                        const struct tn_choice *choice)
 {
@@ -98,7 +98,7 @@ static void append_end(struct tn_buf *out, const struct tn_task *task,
 
 static void begin(struct tn_task *task)
 {
-    (void)task; /* the first event is the first text */
+    (void)task; /* the first event carries the first text */
 }
 
 static void send_piece(struct tn_task *task, struct tn_choice *choice, bool is_end)
@@ -127,7 +127,7 @@ static void progress(struct tn_task *task, const struct tn_choice *choice,
                      const struct tn_prompt_progress *progress)
 {
     struct tn_buf json = {0};
-    append_piece(&json, task, choice, choice->n_shown); /* nothing so far */
+    append_piece(&json, task, choice, choice->n_shown); /* empty so far */
     tn_buf_append_text(&json, ",\"id_slot\":-1,\"stop\":false");
     tn_openai_append_progress(&json, progress);
     tn_buf_append_text(&json, "}");
@@ -139,7 +139,7 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
     send_piece(task, choice, true);
 }
 
-/* ---- whole answers ---- */
+/* ---- complete answers ---- */
 
 static void end(struct tn_task *task, struct tn_buf *out)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Routes of llama.cpp's server that its clients ask beside completions: POST /tokenize and
- * /detokenize, GET /props and /slots.
+ * Further routes of llama.cpp's server: POST /tokenize and /detokenize, GET /props and /slots.
+ *
+ * /tokenize and /detokenize are queries on a reader thread; the others answer at once.
  */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "plat/sandbox.h"
-#include "server/call.h"
+#include "server/query.h"
 #include "server/json_out.h"
 #include "server/llama.h"
 #include "tern/version.h"
@@ -28,7 +29,7 @@ static bool is_utf8(const char *bytes, size_t n)
     return true;
 }
 
-/* {"id":5,"piece":"a"}, the piece as a list of bytes where it is no text. */
+/* {"id":5,"piece":"a"}; the piece is a list of bytes if it is not valid text. */
 static void append_piece(struct tn_buf *out, const struct tern_tokenizer *tokenizer, uint32_t id)
 {
     size_t n;
@@ -41,10 +42,10 @@ static void append_piece(struct tn_buf *out, const struct tern_tokenizer *tokeni
     tn_buf_append_text(out, "}");
 }
 
-/* An id and a comma; with its name and the escaped piece around it. */
+/* Bytes of an id and a comma; with a piece also its member name and the piece, escaped. */
 #define ID_BYTES 11u
 #define PIECE_BYTES 24u
-#define ESCAPED 6u /* bytes that one becomes in a string of JSON */
+#define ESCAPED 6u /* JSON bytes per byte of text */
 
 static size_t n_token_bytes(const struct tern_tokenizer *tokenizer, const struct tern_ids *ids)
 {
@@ -56,99 +57,99 @@ static size_t n_token_bytes(const struct tern_tokenizer *tokenizer, const struct
     return sum;
 }
 
-/* Before the answer is made: a short text can have a long one. */
-static bool hold_ids(struct tn_call *call, const struct tern_tokenizer *tokenizer,
+/* Holds memory before the answer is written: a short text can have a long answer. */
+static bool hold_ids(struct tn_query *query, const struct tern_tokenizer *tokenizer,
                      const struct tern_ids *ids, bool with_pieces)
 {
     size_t bound = ids->n * ID_BYTES;
     if (with_pieces)
         bound += ids->n * PIECE_BYTES + n_token_bytes(tokenizer, ids) * ESCAPED;
-    return tn_body_hold_out(call->server, &call->request, bound, &call->refusal);
+    return tn_body_hold_out(query->server, &query->request, bound, &query->refusal);
 }
 
-static enum tn_part tokenize(struct tn_call *call)
+static enum tn_slice tokenize(struct tn_query *query)
 {
-    struct tn_refusal *r = &call->refusal;
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(call->model->model);
+    struct tn_refusal *r = &query->refusal;
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(query->model->model);
     const char *text = NULL;
     size_t n = 0;
     bool adds_special = false, parses_special = true, with_pieces = false;
     struct tern_ids ids = {0};
     struct tern_error err;
-    if (!tn_json_get_text(call->body, "content", &text, &n, r) ||
-        !tn_json_get_bool(call->body, "add_special", &adds_special, r) ||
-        !tn_json_get_bool(call->body, "parse_special", &parses_special, r) ||
-        !tn_json_get_bool(call->body, "with_pieces", &with_pieces, r))
-        return TN_PART_LAST;
+    if (!tn_json_get_text(query->body, "content", &text, &n, r) ||
+        !tn_json_get_bool(query->body, "add_special", &adds_special, r) ||
+        !tn_json_get_bool(query->body, "parse_special", &parses_special, r) ||
+        !tn_json_get_bool(query->body, "with_pieces", &with_pieces, r))
+        return TN_SLICE_LAST;
     uint32_t flags = (adds_special ? TERN_ENCODE_ADD_SPECIAL : 0) |
                      (parses_special ? TERN_ENCODE_PARSE_SPECIAL : 0);
     if (text && tern_tokenizer_encode(tokenizer, text, n, flags, &ids, &err) != TERN_OK) {
         tern_ids_free(&ids);
-        return tn_call_fail(call, &err);
+        return tn_query_fail(query, &err);
     }
-    const size_t n_ids = hold_ids(call, tokenizer, &ids, with_pieces) ? ids.n : 0;
-    tn_buf_append_text(&call->out, "{\"tokens\":[");
+    const size_t n_ids = hold_ids(query, tokenizer, &ids, with_pieces) ? ids.n : 0;
+    tn_buf_append_text(&query->out, "{\"tokens\":[");
     for (size_t i = 0; i < n_ids; i++) {
-        tn_buf_append_text(&call->out, i ? "," : "");
+        tn_buf_append_text(&query->out, i ? "," : "");
         if (with_pieces)
-            append_piece(&call->out, tokenizer, ids.ids[i]);
+            append_piece(&query->out, tokenizer, ids.ids[i]);
         else
-            tn_buf_printf(&call->out, "%u", ids.ids[i]);
+            tn_buf_printf(&query->out, "%u", ids.ids[i]);
     }
-    tn_buf_append_text(&call->out, "]}");
+    tn_buf_append_text(&query->out, "]}");
     tern_ids_free(&ids);
-    return TN_PART_LAST;
+    return TN_SLICE_LAST;
 }
 
-static enum tn_part detokenize(struct tn_call *call)
+static enum tn_slice detokenize(struct tn_query *query)
 {
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(call->model->model);
-    const json_t *tokens = tn_json_member(call->body, "tokens");
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(query->model->model);
+    const json_t *tokens = tn_json_member(query->body, "tokens");
     struct tern_ids ids = {0};
     struct tern_error err;
     char *text = NULL;
     size_t n = 0;
     if (tokens && !json_is_array(tokens)) {
-        tn_refuse(&call->refusal, 400, "tokens", "\"tokens\" must be an array of ids");
-        return TN_PART_LAST;
+        tn_refuse(&query->refusal, 400, "tokens", "\"tokens\" must be an array of ids");
+        return TN_SLICE_LAST;
     }
     bool is_good = tn_json_take_ids(tokens, "tokens", tern_tokenizer_n_tokens(tokenizer), &ids,
-                                    &call->refusal);
-    is_good = is_good && tn_body_hold_out(call->server, &call->request,
+                                    &query->refusal);
+    is_good = is_good && tn_body_hold_out(query->server, &query->request,
                                           n_token_bytes(tokenizer, &ids) * (ESCAPED + 1),
-                                          &call->refusal);
+                                          &query->refusal);
     if (is_good && tern_tokenizer_decode(tokenizer, ids.ids, ids.n, false, &text, &n, &err) ==
                        TERN_OK) {
-        tn_buf_append_text(&call->out, "{\"content\":");
-        tn_json_string(&call->out, text ? text : "", n);
-        tn_buf_append_text(&call->out, "}");
+        tn_buf_append_text(&query->out, "{\"content\":");
+        tn_json_string(&query->out, text ? text : "", n);
+        tn_buf_append_text(&query->out, "}");
     } else if (is_good) {
-        tn_refuse_error(&call->refusal, &err);
+        tn_refuse_error(&query->refusal, &err);
     }
     tern_text_free(text);
     tern_ids_free(&ids);
-    return TN_PART_LAST;
+    return TN_SLICE_LAST;
 }
 
 void tn_route_tokenize(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_call_kind kind = {.n_bytes = sizeof(struct tn_call),
+    static const struct tn_query_kind kind = {.n_bytes = sizeof(struct tn_query),
                                              .use = TN_USE_ANY,
                                              .error = tn_openai_error,
                                              .run = tokenize};
-    tn_call_start(server, conn, &kind);
+    tn_query_start(server, conn, &kind);
 }
 
 void tn_route_detokenize(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_call_kind kind = {.n_bytes = sizeof(struct tn_call),
+    static const struct tn_query_kind kind = {.n_bytes = sizeof(struct tn_query),
                                              .use = TN_USE_ANY,
                                              .error = tn_openai_error,
                                              .run = detokenize};
-    tn_call_start(server, conn, &kind);
+    tn_query_start(server, conn, &kind);
 }
 
-/* ---- what the server is and does ---- */
+/* ---- status of the server ---- */
 
 void tn_llama_append_settings(struct tn_buf *out, const struct tn_gen *gen)
 {
@@ -170,7 +171,7 @@ void tn_llama_append_settings(struct tn_buf *out, const struct tn_gen *gen)
     tn_buf_append_text(out, "]}");
 }
 
-/* The model of "?model=", else the first that makes text.  NULL: refused. */
+/* The model named by "?model=", else the first that generates text.  NULL: refused. */
 static const struct tn_server_model *find_model(struct tn_server *server,
                                                 const struct tn_http_request *request,
                                                 struct tn_refusal *refusal)
@@ -228,7 +229,7 @@ void tn_route_props(struct tn_server *server, struct tn_conn *conn)
     tn_llama_append_settings(&body, &gen);
     tn_buf_printf(&body, "},\"total_slots\":%u,\"model_alias\":", model->n_sequences);
     tn_json_text(&body, model->id);
-    tn_buf_append_text(&body, ",\"model_path\":"); /* of the file only its name is told */
+    tn_buf_append_text(&body, ",\"model_path\":"); /* the file name only, not its folder */
     tn_json_text(&body, model->id);
     append_token(&body, "bos_token", model->model, config->bos_id);
     append_token(&body, "eos_token", model->model,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Entries of log-probabilities.
+ * Writes entries of log-probabilities in the formats of the APIs.
+ *
+ * Infinite values are clamped to TN_LOGPROB_FLOOR, because JSON has no infinity.
  */
 #include "server/logprobs.h"
 
@@ -18,7 +20,7 @@ bool tn_logprobs_read(struct tn_task *task, struct tn_refusal *r)
     return true;
 }
 
-/* Without its closing brace. */
+/* Appends an entry without its closing brace. */
 static void append_entry(struct tn_buf *out, const struct tn_task *task,
                          const struct tern_token_logprob *entry, bool has_id)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop over all connections.
+ * The event loop over all connections: accepting, slots, and one wait for all sockets.
+ *
+ * Nothing here parses or answers requests; conn.c and the host's callbacks do.
  */
 #include "server/loop.h"
 
@@ -20,8 +22,8 @@ static_assert(TN_CONN_MAX + TN_LOOP_MAX_LISTENERS <= TN_NET_MAX_ITEMS, "one wait
 
 #define MAX_REFUSED 256u
 
-/* A socket whose answer is out and whose connection another client got.  It stays a moment: one
- * that is closed with bytes of its client unread would take the answer with it. */
+/* A socket whose 503 is sent and whose connection struct was reused.  It lingers: closing it with
+ * unread input would discard the answer. */
 struct refused {
     tn_socket socket;
     uint64_t at_ns;
@@ -32,11 +34,11 @@ struct tn_loop {
     uint32_t n_listeners;
     uint16_t port;
     const struct tn_conn_host *host;
-    struct tn_conn *conns[TN_CONN_MAX]; /* pointers: users keep them */
+    struct tn_conn *conns[TN_CONN_MAX]; /* pointers, because users keep them */
     uint32_t n_conns;
-    struct refused refused[MAX_REFUSED]; /* the oldest first */
+    struct refused refused[MAX_REFUSED]; /* oldest first */
     uint32_t n_refused;
-    struct tn_conn spare; /* of refuse_connection */
+    struct tn_conn spare; /* used by refuse_connection */
     bool is_stopping;
     uint64_t ticked_ns;
     char scratch[READ_BYTES];
@@ -44,8 +46,8 @@ struct tn_loop {
 
 /* ---- listening ---- */
 
-/* Both loopback addresses; systems without IPv6 do with one.  A free port of one may be taken at
- * the other: *again. */
+/* Listens on both loopback addresses; one suffices on systems without IPv6.  A port that is free on
+ * one may be taken on the other: *again. */
 static tern_status listen_local(struct tn_loop *loop, uint16_t port, bool *again,
                                 struct tern_error *err)
 {
@@ -121,7 +123,7 @@ static void remove_conn(struct tn_loop *loop, uint32_t i)
     loop->conns[i] = loop->conns[--loop->n_conns];
 }
 
-/* The n oldest. */
+/* Closes the n oldest. */
 static void close_refused(struct tn_loop *loop, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -169,18 +171,19 @@ void tn_loop_stop_listening(struct tn_loop *loop)
 
 /* ---- accepting ---- */
 
-/* The one that has waited longest of those for which is(conn) holds; n_conns: there is none. */
+/* The longest-waiting connection for which is(conn) holds; n_conns: none. */
 static uint32_t find_oldest(const struct tn_loop *loop, bool (*is)(const struct tn_conn *conn))
 {
     uint32_t oldest = loop->n_conns;
     for (uint32_t i = 0; i < loop->n_conns; i++)
         if (is(loop->conns[i]) &&
-            (oldest == loop->n_conns || loop->conns[i]->began_ns < loop->conns[oldest]->began_ns))
+            (oldest == loop->n_conns ||
+             loop->conns[i]->reading_since_ns < loop->conns[oldest]->reading_since_ns))
             oldest = i;
     return oldest;
 }
 
-/* One that is kept alive ends without a word, as clients expect; any other client is told. */
+/* A kept-alive connection is closed silently, as clients expect; others get 503. */
 static void end_waiting(struct tn_conn *conn, uint64_t now_ns)
 {
     if (conn->was_answered && conn->request.head.n_bytes == 0)
@@ -189,7 +192,7 @@ static void end_waiting(struct tn_conn *conn, uint64_t now_ns)
         tn_conn_tell_busy(conn, now_ns);
 }
 
-/* Frees the connection, and closes its socket later if it was told something. */
+/* Frees the connection; if a 503 was sent, its socket is closed later. */
 static void put_aside(struct tn_loop *loop, uint32_t i, uint64_t now_ns)
 {
     struct tn_conn *conn = loop->conns[i];
@@ -202,7 +205,7 @@ static void put_aside(struct tn_loop *loop, uint32_t i, uint64_t now_ns)
     remove_conn(loop, i);
 }
 
-/* The connection that has waited longest; false: all have a slot, or take their answers. */
+/* Drops the longest-waiting connection.  false: all have a slot, or are receiving answers. */
 static bool make_room(struct tn_loop *loop, uint64_t now_ns)
 {
     const uint32_t oldest = find_oldest(loop, tn_conn_is_incomplete);
@@ -214,7 +217,7 @@ static bool make_room(struct tn_loop *loop, uint64_t now_ns)
     return true;
 }
 
-/* Connections beyond the slots that have waited long enough end, the oldest first. */
+/* Drops connections beyond the slots whose patience is over, oldest first. */
 static void shed(struct tn_loop *loop, uint64_t now_ns)
 {
     uint32_t n_open = 0;
@@ -223,7 +226,7 @@ static void shed(struct tn_loop *loop, uint64_t now_ns)
     for (; n_open > TN_CONN_SLOTS; n_open--) {
         const uint32_t oldest = find_oldest(loop, tn_conn_is_waiting);
         if (oldest == loop->n_conns ||
-            now_ns - loop->conns[oldest]->began_ns < TN_CONN_PATIENCE_NS)
+            now_ns - loop->conns[oldest]->reading_since_ns < TN_CONN_PATIENCE_NS)
             return;
         end_waiting(loop->conns[oldest], now_ns);
     }
@@ -238,7 +241,7 @@ bool tn_loop_take_slot(struct tn_loop *loop, struct tn_conn *conn)
         struct tn_conn *other = loop->conns[i];
         n_slots += other->has_slot;
         if (other != conn && tn_conn_is_late(other, now_ns) &&
-            (!late || other->began_ns < late->began_ns))
+            (!late || other->reading_since_ns < late->reading_since_ns))
             late = other;
     }
     conn->has_slot = conn->has_slot || n_slots < TN_CONN_SLOTS || late;
@@ -247,7 +250,7 @@ bool tn_loop_take_slot(struct tn_loop *loop, struct tn_conn *conn)
     return conn->has_slot;
 }
 
-/* There is no room: the client is told, in memory that all such have in common. */
+/* Refuses a client when all connections are in use, with a single shared struct. */
 static void refuse_connection(struct tn_loop *loop, tn_socket socket, uint64_t now_ns)
 {
     tn_conn_init(&loop->spare, socket, loop->host, now_ns);
@@ -275,12 +278,12 @@ static void accept_all(struct tn_loop *loop, tn_socket listener, uint64_t now_ns
         }
         tn_conn_init(conn, socket, loop->host, now_ns);
         loop->conns[loop->n_conns++] = conn;
-        /* What is here already counts before the place may go to the next one. */
+        /* Read pending input first, before the connection may be dropped for another. */
         tn_conn_read(conn, loop->scratch, sizeof loop->scratch, now_ns);
     }
 }
 
-/* ---- a turn ---- */
+/* ---- one turn ---- */
 
 static void remove_dead(struct tn_loop *loop)
 {
@@ -336,7 +339,7 @@ static void serve(struct tn_loop *loop, struct tn_conn *conn, const struct tn_ne
 {
     if (item->can_write)
         tn_conn_write(conn, now_ns);
-    if (item->can_read && !item->wants_read) /* an error, or both ends are closed */
+    if (item->can_read && !item->wants_read) /* an error, or both sides are closed */
         tn_conn_drop(conn);
     else if (item->can_read && conn->state != TN_CONN_DEAD)
         tn_conn_read(conn, loop->scratch, sizeof loop->scratch, now_ns);

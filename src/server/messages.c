@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * POST /v1/messages and /v1/messages/count_tokens, as Anthropic's API has them.
+ * POST /v1/messages and /v1/messages/count_tokens of Anthropic's API.
  *
- * An answer is a list of blocks: what the model thinks, when the request asks for it, text, and
- * calls of tools.  A stream names each event, and opens and closes the blocks.
+ * An answer is a list of blocks: reasoning if requested, text, and tool calls.  A stream names each
+ * event, and opens and closes the blocks.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -38,7 +38,7 @@ void tn_anthropic_error(struct tn_buf *out, const struct tn_refusal *r)
     tn_buf_append_text(out, "}}");
 }
 
-/* ---- shapes ---- */
+/* ---- JSON ---- */
 
 static const char *stop_reason(const struct tn_choice *choice)
 {
@@ -69,7 +69,7 @@ static void append_usage(struct tn_buf *out, uint64_t n_in, uint64_t n_cached, u
                   n_in, n_cached, n_out);
 }
 
-/* Of the whole answer: what was found in the cache counts apart. */
+/* Usage of the complete answer; cached prompt tokens are counted separately. */
 static void append_final_usage(struct tn_buf *out, const struct tn_task *task)
 {
     struct tn_usage_counts u;
@@ -96,7 +96,7 @@ static void append_call(struct tn_buf *out, const struct tn_task *task, size_t i
 
 /* ---- streams ---- */
 
-/* {"type":"NAME","index":N  of the block that is open. */
+/* {"type":"NAME","index":N  of the open block. */
 static void begin_event(struct tn_buf *out, const char *name, const struct tn_choice *choice)
 {
     tn_buf_printf(out, "{\"type\":\"%s\",\"index\":%u", name, choice->i_open);
@@ -121,8 +121,8 @@ static void close_block(struct tn_task *task, struct tn_choice *choice)
     tn_openai_send_named(task, "content_block_stop", &json);
 }
 
-/* An open block: how it begins, and what stands in front of each piece.  There is nobody who could
- * check a signature of the reasoning. */
+/* Per kind of block: its start, and the prefix of each delta.  Signatures of reasoning are empty,
+ * because nothing could verify them. */
 static const struct {
     const char *begin, *delta;
 } shapes[] = {
@@ -187,7 +187,7 @@ static void end_stream(struct tn_task *task)
     tn_openai_send_named(task, "message_stop", &stop);
 }
 
-/* ---- whole answers ---- */
+/* ---- complete answers ---- */
 
 static void append_blocks(struct tn_buf *out, const struct tn_task *task)
 {
@@ -281,7 +281,7 @@ static void end_count(struct tn_task *task, struct tn_buf *out)
     tn_buf_printf(out, "{\"input_tokens\":%zu}", task->ids.n);
 }
 
-/* The ids of a conversation are counted, and nothing is computed. */
+/* Counts the ids of a conversation; computes nothing. */
 void tn_route_messages_count(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_task_format format = {.error = tn_anthropic_error, .end = end_count};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of POST /v1/messages.
+ * Translates requests of POST /v1/messages to those of chat completions.
+ *
+ * translate.h has the common parts; the result is read by the same functions as OpenAI's requests.
  */
 #include <string.h>
 
@@ -10,7 +12,7 @@
 
 /* ---- parameters ---- */
 
-/* {"type":"auto"}, "any", "none", or {"type":"tool","name":...}. */
+/* Reads {"type":"auto"}, "any", "none", or {"type":"tool","name":...}. */
 static bool add_choice(struct tn_translation *t, json_t *out, const json_t *request,
                        struct tn_refusal *r)
 {
@@ -41,7 +43,7 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     json_t *list = json_array();
     tn_translation_set(t, out, "tools", list);
     if (t->failed)
-        return true; /* the list is freed; the end says so */
+        return true; /* the list is freed, and the final check reports it */
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i);
         const char *type = json_string_value(tn_json_member(tool, "type"));
@@ -53,8 +55,8 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     return add_choice(t, out, request, r);
 }
 
-/* {"type":"enabled"}, "adaptive", or "disabled", as when it is absent: then there are no blocks of
- * reasoning.  How many tokens it may take ("budget_tokens") is the model's to decide. */
+/* Reads {"type":"enabled"}, "adaptive", or "disabled" (the default): without blocks of reasoning.
+ * The model decides how many tokens it takes; "budget_tokens" is ignored. */
 static bool add_thinking(struct tn_translation *t, json_t *out, const json_t *request,
                          struct tn_refusal *r)
 {
@@ -81,7 +83,8 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
                                          "chat_template_kwargs"};
     struct tn_translation t = {0};
     json_t *out = json_copy((json_t *)request);
-    t.failed = json_object_size(out) != json_object_size(request); /* it leaves out what fails */
+    /* jansson omits members when out of memory */
+    t.failed = json_object_size(out) != json_object_size(request);
     for (size_t i = 0; i < TN_COUNT_OF(others); i++)
         json_object_del(out, others[i]);
     tn_translation_form(&t, out, tn_json_member(request, "output_config"));
@@ -93,7 +96,7 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
 
 /* ---- the conversation ---- */
 
-/* What a tool gave: a message of its own. */
+/* A tool's result becomes a separate message. */
 static void add_result(struct tn_translation *t, json_t *messages, const json_t *block)
 {
     json_t *message = tn_translation_message(t, messages, "tool");
@@ -103,8 +106,7 @@ static void add_result(struct tn_translation *t, json_t *messages, const json_t 
         tn_translation_set(t, message, "content", json_string(""));
 }
 
-/* Texts stay parts; reasoning, calls and results of tools become what they are in chat
- * completions. */
+/* Texts stay parts; reasoning, tool calls and results take the form of chat completions. */
 static void add_blocks(struct tn_translation *t, json_t *messages, const char *role,
                        const json_t *blocks)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * GET /metrics, and why requests were refused: counted when the answer goes out, so that no refusal
- * is left out, whoever made it.
+ * GET /metrics, and the counters of refused requests.
+ *
+ * Refusals are counted when the answer is sent, so none is missed whichever code made it.
  */
 #include "server/metrics.h"
 
@@ -54,7 +55,7 @@ void tn_metrics_count_refusal(struct tn_server *server, int status, const char *
     server->totals.n_refused[reason_of(status, code)]++;
 }
 
-/* ---- the page ---- */
+/* ---- exposition ---- */
 
 static void append_metric(struct tn_buf *out, const char *name, const char *kind,
                           const char *help, double value)
@@ -89,7 +90,7 @@ void tn_route_metrics(struct tn_server *server, struct tn_conn *conn)
     struct tn_usage usage;
     tn_usage_now(&usage);
     append_metric(&out, "uptime_seconds", "gauge", "Time since the start.",
-                  tn_seconds_since(server->began_ns));
+                  tn_seconds_since(server->start_ns));
     append_metric(&out, "connections", "gauge", "Open connections.",
                   tn_loop_n_connections(server->loop));
     append_metric(&out, "requests_total", "counter", "Requests read.",
@@ -107,8 +108,8 @@ void tn_route_metrics(struct tn_server *server, struct tn_conn *conn)
                   server->totals.decode_s);
     append_metric(&out, "resident_memory_bytes", "gauge", "Resident memory of the process.",
                   (double)usage.rss_bytes);
-    append_metric(&out, "request_memory_bytes", "gauge", "Held for bodies and prompts in work.",
-                  (double)atomic_load(&server->ration.n_held));
+    append_metric(&out, "request_memory_bytes", "gauge", "Held for bodies and prompts in progress.",
+                  (double)atomic_load(&server->budget.n_held));
     append_metric(&out, "sandboxed", "gauge", "Files and programs are closed off.",
                   tn_sandbox_is_active());
     append_models(&out, server);

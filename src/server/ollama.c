@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * POST /api/chat and /api/generate.
+ * POST /api/chat and /api/generate of Ollama's API.
  *
- * Errors are {"error":"text"}.  Streams are lines of JSON, never empty ones, and the default.  The
- * last object of an answer says "done":true and how long everything took, in ns, never 0.
+ * Errors are {"error":"text"}.  Answers are streamed by default: one JSON object per line.  The
+ * last one says "done":true and has all durations in ns, never 0.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void append_head(struct tn_buf *out, const struct tn_task *task)
     tn_ollama_append_time(out, (int64_t)time(NULL));
 }
 
-/* What of the answer was not sent: text, what was thought before it, calls of tools. */
+/* Appends what was not sent yet: text, reasoning before it, tool calls. */
 static void append_rest(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
@@ -64,11 +64,11 @@ static void append_counts(struct tn_buf *out, const struct tn_task *task)
                   ",\"total_duration\":%" PRIu64 ",\"load_duration\":1,"
                   "\"prompt_eval_count\":%" PRIu64 ",\"prompt_eval_duration\":%" PRIu64
                   ",\"eval_count\":%" PRIu64 ",\"eval_duration\":%" PRIu64 "}",
-                  tn_now_ns() - task->waiting.began_ns + 1, u.n_prompt, ns_of(u.prompt_s), u.n_new,
-                  ns_of(u.decode_s));
+                  tn_now_ns() - task->waiting.request_ns + 1, u.n_prompt, ns_of(u.prompt_s),
+                  u.n_new, ns_of(u.decode_s));
 }
 
-/* Prompt and answer as ids, which a program sends with its next prompt. */
+/* Prompt and answer as ids, which a client sends back with its next prompt. */
 static void append_context(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
@@ -110,10 +110,10 @@ static void send_line(struct tn_task *task, struct tn_buf *line)
 
 static void begin(struct tn_task *task)
 {
-    (void)task; /* the first line is the first text */
+    (void)task; /* the first line carries the first text */
 }
 
-/* Of the tokens that were not shown and are whole in the text so far. */
+/* Log-probabilities of unsent tokens that are complete in the text so far. */
 static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
                             struct tn_choice *choice)
 {
@@ -131,7 +131,7 @@ static void more(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf line = {0};
     if (!tn_choice_has_more(task, choice))
-        return; /* a token that is no whole character yet */
+        return; /* the token ends inside a character */
     append_head(&line, task);
     append_rest(&line, task);
     append_logprobs(&line, task, choice);
@@ -142,7 +142,7 @@ static void more(struct tn_task *task, struct tn_choice *choice)
     send_line(task, &line);
 }
 
-/* A line without text: the answer goes on. */
+/* A line without text, as a heartbeat. */
 static void beat(struct tn_task *task)
 {
     struct tn_buf line = {0};
@@ -156,7 +156,7 @@ static void beat(struct tn_task *task)
 
 static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
-    (void)task, (void)choice; /* there is one, and `end` says the rest */
+    (void)task, (void)choice; /* there is one choice, and `end` reports it */
 }
 
 static void fail(struct tn_task *task, const struct tn_refusal *refusal)
@@ -190,7 +190,8 @@ static bool has_text(const struct tn_task *task, const char *key)
     return json_string_length(tn_json_member(task->body, key)) > 0;
 }
 
-/* What would change the answer and is not there is refused; images: [] and the like are absent. */
+/* Refuses unsupported fields that would change the answer; neutral values such as images: [] pass.
+ */
 static bool refuse_others(const struct tn_task *task, struct tn_refusal *r)
 {
     const char *id = task->model->id;
@@ -199,7 +200,7 @@ static bool refuse_others(const struct tn_task *task, struct tn_refusal *r)
     if (has_text(task, "suffix"))
         return tn_refuse(r, 400, "suffix", "\"%s\" does not support insert: no \"suffix\"", id);
     if (has_text(task, "template"))
-        return tn_refuse(r, 400, "template", "\"template\" is not taken from requests");
+        return tn_refuse(r, 400, "template", "\"template\" is not supported in requests");
     return true;
 }
 
@@ -213,7 +214,7 @@ static bool read_common(struct tn_task *task, struct tn_refusal *r)
            tn_logprobs_read(task, r) && refuse_others(task, r) && tn_reasoning_read_think(task, r);
 }
 
-/* Nothing to say: programs ask so for the model to be loaded or unloaded. It always is. */
+/* An empty prompt asks to load or unload the model, which is always loaded. */
 static void answer_load(struct tn_task *task)
 {
     const json_t *keep = tn_json_member(task->body, "keep_alive");
@@ -248,7 +249,7 @@ void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
         tn_task_start(task, prepare_chat);
 }
 
-/* The prompt as one turn of a conversation. */
+/* Encodes the prompt as one turn of a conversation. */
 static bool encode_turn(struct tn_task *task, const char *prompt, size_t n, struct tn_refusal *r)
 {
     const char *system = NULL;
@@ -265,7 +266,7 @@ static bool encode_turn(struct tn_task *task, const char *prompt, size_t n, stru
     return tn_translation_encode(task, tn_translation_end(&t, messages, r), r);
 }
 
-/* Puts the ids of "context" in front of the prompt, whose BOS goes when they have one. */
+/* Prepends the ids of "context"; the prompt's BOS is dropped if they have one. */
 static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
 {
     const struct tern_model *model = task->model->model;
@@ -293,7 +294,7 @@ static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
     return true;
 }
 
-/* A turn of a conversation, or, with "raw" or without a template, the prompt as it is. */
+/* Encodes a turn of a conversation; with "raw" or without a template, the prompt verbatim. */
 static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
 {
     bool is_raw = false;
@@ -305,7 +306,7 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
         return false;
     if (!is_raw && task->model->chat)
         return encode_turn(task, prompt, n, r) && prepend_context(task, r);
-    const bool may_think = task->reasoning == TN_REASONING_ON && !task->gen.has_form;
+    const bool may_think = task->reasoning == TN_REASONING_ON && !task->gen.is_structured;
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
     if (tern_tokenizer_encode(tokenizer, prompt, n, TERN_ENCODE_PARSE_SPECIAL, &task->ids, &err) !=
             TERN_OK ||

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What Ollama's programs ask about models and of the server, and its errors.
+ * Ollama's routes about models and the server, and the format of its errors.
+ *
+ * Routes that would write, download or publish are refused.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@ void tn_ollama_append_time(struct tn_buf *out, int64_t seconds)
         tn_buf_append_text(out, "\"1970-01-01T00:00:00Z\"");
 }
 
-/* ---- about models ---- */
+/* ---- models ---- */
 
 void tn_route_ollama_version(struct tn_server *server, struct tn_conn *conn)
 {
@@ -52,7 +54,8 @@ static void append_details(struct tn_buf *out, const struct tn_server_model *mod
     tn_buf_append_text(out, ",\"quantization_level\":\"ternary\"}");
 }
 
-/* Programs compare digests; nothing here is addressed by one: 64 digits of the name and size. */
+/* Clients compare digests, but nothing here is addressed by one: 64 digits derived from name and
+ * size. */
 static void append_digest(struct tn_buf *out, const struct tn_server_model *model, uint64_t bytes)
 {
     uint64_t h = 0xCBF29CE484222325u ^ bytes;
@@ -96,7 +99,7 @@ static void append_entry(struct tn_buf *out, const struct tn_server *server,
         tn_buf_printf(out, ",\"context_length\":%u}", model->n_ctx);
     } else {
         tn_buf_append_text(out, ",\"modified_at\":");
-        tn_ollama_append_time(out, server->began_s);
+        tn_ollama_append_time(out, server->start_s);
         append_capabilities(out, server, model);
         tn_buf_append_text(out, "}");
     }
@@ -145,7 +148,7 @@ static void append_show(struct tn_buf *out, const struct tn_server *server,
                   config->hidden, info.architecture, config->n_layer);
     append_capabilities(out, server, model);
     tn_buf_append_text(out, ",\"modified_at\":");
-    tn_ollama_append_time(out, server->began_s);
+    tn_ollama_append_time(out, server->start_s);
     tn_buf_append_text(out, "}");
 }
 
@@ -169,13 +172,13 @@ void tn_route_ollama_show(struct tn_server *server, struct tn_conn *conn)
     tn_body_free(server, &request);
 }
 
-/* What would write, download or publish. */
+/* Refuses routes that would write, download or publish. */
 void tn_route_not_here(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_refusal refusal;
     (void)server;
     tn_refuse(&refusal, 501, NULL,
-              "tern downloads, writes and publishes no models: get a model's folder or GGUF file, "
-              "then tern convert");
+              "tern serve neither downloads nor publishes models: get a model's folder or GGUF "
+              "file, then tern convert");
     tn_reply_error(conn, tn_ollama_error, &refusal);
 }

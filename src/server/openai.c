@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * OpenAI's shapes: errors, models, usage, events.
+ * Common JSON of OpenAI's routes: errors, models, usage, events.
+ *
+ * The routes are in openai_chat.c, openai_text.c, responses.c and embeddings.c.
  */
 #include "server/openai.h"
 
@@ -43,7 +45,7 @@ void tn_openai_error(struct tn_buf *out, const struct tn_refusal *r)
 
 void tn_reply_error(struct tn_conn *conn, tn_error_fn *error, const struct tn_refusal *r)
 {
-    /* Clients repeat what failed with 5xx; only a queue is worth that. */
+    /* Clients retry on 5xx; only a full queue is worth a retry. */
     const char *fields = r->status == 503 ? "Retry-After: 1\r\n"
                          : r->status == 401 ? "WWW-Authenticate: Bearer\r\n"
                                             : "x-should-retry: false\r\n";
@@ -65,7 +67,7 @@ static void append_model(struct tn_buf *out, const struct tn_server *server,
                   ",\"object\":\"model\",\"created\":%" PRId64 ",\"owned_by\":\"tern\","
                   "\"meta\":{\"n_ctx\":%u,\"n_ctx_train\":%u,\"n_vocab\":%u,\"n_params\":%" PRIu64
                   "}}",
-                  server->began_s, model->n_ctx, config->context, config->vocab,
+                  server->start_s, model->n_ctx, config->context, config->vocab,
                   config->n_params);
 }
 
@@ -90,7 +92,7 @@ void tn_route_model(struct tn_server *server, struct tn_conn *conn)
     const struct tn_server_model *model =
         name[0] ? tn_server_find_model(server, name, TN_USE_ANY, &refusal) : NULL;
     if (!name[0])
-        tn_refuse(&refusal, 404, NULL, "no model is named");
+        tn_refuse(&refusal, 404, NULL, "the path names no model");
     if (!model) {
         tn_reply_error(conn, tn_openai_error, &refusal);
         return;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * POST /v1/chat/completions.
+ *
+ * Normalises messages for templates, renders and encodes them, and writes answers and streams.
  */
 #include <string.h>
 
@@ -22,7 +24,7 @@ static bool is_text_part(const char *type)
            strcmp(type, "output_text") == 0;
 }
 
-/* The texts of parts, a line each, as a new string; NULL: refused. */
+/* Joins the texts of parts, one per line, to a new string; NULL: refused. */
 static json_t *join_parts(const struct tn_task *task, const json_t *parts, size_t i_message,
                           struct tn_refusal *r)
 {
@@ -49,7 +51,7 @@ static json_t *join_parts(const struct tn_task *task, const json_t *parts, size_
     return joined;
 }
 
-/* Templates want the arguments of a call as an object; OpenAI writes them as a string of JSON. */
+/* Parses the arguments of calls: templates expect objects, OpenAI sends them as JSON strings. */
 static bool open_arguments(struct tn_task *task, json_t *calls, struct tn_refusal *r)
 {
     for (size_t i = 0; i < json_array_size(calls); i++) {
@@ -74,7 +76,7 @@ static bool open_arguments(struct tn_task *task, json_t *calls, struct tn_refusa
     return true;
 }
 
-/* Names the role as templates do; false: there is no such role. */
+/* Maps a role to the template's name for it.  false: unknown role. */
 static bool rename_role(json_t *message, const char *role, size_t i, const char *param,
                         struct tn_refusal *r)
 {
@@ -89,7 +91,7 @@ static bool rename_role(json_t *message, const char *role, size_t i, const char 
                      "user, assistant or tool", i, role);
 }
 
-/* A message as templates know it. */
+/* Brings a message into the form that templates expect. */
 static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn_refusal *r)
 {
     const char *role = json_string_value(json_object_get(message, "role"));
@@ -100,7 +102,7 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
     if (!role || !role[0])
         return tn_refuse(r, 400, param, "message %zu: \"role\" must be a string", i);
     if (json_array_size(json_object_get(message, "images")) > 0)
-        return tn_refuse(r, 400, param, "message %zu: this model takes no images", i);
+        return tn_refuse(r, 400, param, "message %zu: this model does not support images", i);
     if (!tn_reasoning_normalise(message, &has_reasoning, r) ||
         !rename_role(message, role, i, param, r))
         return false;
@@ -145,7 +147,7 @@ static json_t *read_messages(struct tn_task *task, const json_t *messages, struc
     return copy;
 }
 
-/* What the template, or the reading of its text, made of a conversation. */
+/* Refuses with the error of the template or of parsing its JSON. */
 static bool refuse_conversation(const struct tn_task *task, const struct tern_error *err,
                                 struct tn_refusal *r)
 {
@@ -157,8 +159,8 @@ static bool refuse_conversation(const struct tn_task *task, const struct tern_er
     return false;
 }
 
-/* In which form the model will call tools; a template without them is refused.  One that knows them
- * may refuse the conversation. */
+/* Finds the format of tool calls; refuses templates without one.  A template that supports tools
+ * may still refuse the conversation. */
 static bool find_call_form(struct tn_task *task, const char *text, struct tn_refusal *r)
 {
     const struct tn_server *server = task->server;
@@ -179,7 +181,7 @@ static bool find_call_form(struct tn_task *task, const char *text, struct tn_ref
 static bool encode_json(struct tn_task *task, const char *json, struct tn_refusal *r)
 {
     const struct tn_server_model *model = task->model;
-    const size_t max_ids = task->gen.n_choices > 0 ? model->n_ctx : SIZE_MAX; /* it is counted */
+    const size_t max_ids = task->gen.n_choices > 0 ? model->n_ctx : SIZE_MAX; /* only counted */
     struct tern_error err;
     size_t n_least;
     tern_status status = tern_chat_encode_json_within(
@@ -239,7 +241,7 @@ bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal
     return is_encoded;
 }
 
-/* {"content":[...],"refusal":null} of the tokens [from, to). */
+/* {"content":[...],"refusal":null} for the tokens [from, to). */
 static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
                             const struct tn_choice *choice, uint32_t from, uint32_t to)
 {
@@ -281,7 +283,7 @@ static void begin(struct tn_task *task)
         send_chunk(task, i, NULL, &delta, NULL);
 }
 
-/* Text, and the tokens up to number `to`, which end n_bytes behind the first. */
+/* Sends text, and the log-probabilities of tokens up to `to`, which end n_bytes after the first. */
 static void send_text(struct tn_task *task, struct tn_choice *choice, uint32_t to,
                       size_t n_bytes)
 {
@@ -354,11 +356,11 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf delta = {.data = "{}", .n_bytes = 2};
     if (task->gen.has_logprobs)
-        more(task, choice); /* tokens that only the end decided */
+        more(task, choice); /* tokens that only the end decides */
     send_chunk(task, choice->job.i_choice, finish_of(choice), &delta, NULL);
 }
 
-/* ---- whole answers ---- */
+/* ---- complete answers ---- */
 
 static void append_choice(struct tn_buf *out, struct tn_task *task, uint32_t i)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * POST /v1/completions: a text, or ids, is continued as it is.
+ * POST /v1/completions: continues a text or ids verbatim.
+ *
+ * No chat template is applied; special tokens in the text are parsed.
  */
 #include <string.h>
 
@@ -12,7 +14,7 @@
 
 /* ---- prompts ---- */
 
-/* Special tokens are read in raw prompts: programs render templates themselves. */
+/* Special tokens are parsed in raw prompts: programs render templates themselves. */
 static bool add_text(struct tn_task *task, struct tern_ids *ids, const json_t *text,
                      struct tn_refusal *r)
 {
@@ -55,12 +57,13 @@ static bool add_part(struct tn_task *task, struct tern_ids *ids, const json_t *p
     if (json_is_string(part))
         return add_text(task, ids, part, r);
     if (!tn_json_is_whole(part, &id) || id < 0 || id >= n_vocab)
-        return tn_refuse(r, 400, "prompt", "\"prompt\": an entry is no text and no id below %u",
+        return tn_refuse(r, 400, "prompt",
+                         "\"prompt\": an entry is neither a text nor an id below %u",
                          n_vocab);
     return push_id(ids, (uint32_t)id) || tn_refuse(r, 503, NULL, "no memory for the request");
 }
 
-/* [12, 34, "text", 56]: ids, and texts that become ids where they stand. */
+/* [12, 34, "text", 56]: ids, and texts that are encoded in place. */
 static bool add_mixed(struct tn_task *task, struct tern_ids *ids, const json_t *prompt,
                       struct tn_refusal *r)
 {
@@ -70,7 +73,7 @@ static bool add_mixed(struct tn_task *task, struct tern_ids *ids, const json_t *
     return true;
 }
 
-/* What the tokenizer puts around a text; ids stay as the client sent them. */
+/* Adds what the tokenizer puts around a text; ids stay as the client sent them. */
 static bool add_special(struct tn_task *task, uint32_t i_prompt, struct tern_ids *ids,
                         struct tn_refusal *r)
 {
@@ -78,7 +81,7 @@ static bool add_special(struct tn_task *task, uint32_t i_prompt, struct tern_ids
     if (tern_tokenizer_add_special(tern_model_tokenizer(task->model->model), ids, 0,
                                    &task->n_added[i_prompt], &err) != TERN_OK)
         return tn_refuse(r, 503, NULL, "%s", err.detail);
-    if (ids->n == 0) /* nothing, for a tokenizer that adds nothing */
+    if (ids->n == 0) /* an empty text, with a tokenizer that adds nothing */
         return tn_refuse(r, 400, "prompt", "the prompt is empty");
     return true;
 }
@@ -97,7 +100,7 @@ static bool add_prompt(struct tn_task *task, uint32_t i_prompt, const json_t *pr
                      "\"prompt\" must be a string, an array of strings, ids, or arrays of ids");
 }
 
-/* Several prompts: an array without numbers. */
+/* An array without numbers has several prompts. */
 bool tn_text_ids(struct tn_task *task, struct tn_refusal *r)
 {
     const json_t *prompt = tn_json_member(task->body, "prompt");
@@ -118,9 +121,9 @@ bool tn_text_ids(struct tn_task *task, struct tn_refusal *r)
     return true;
 }
 
-/* ---- log-probabilities, in the old shape ---- */
+/* ---- log-probabilities in the legacy format ---- */
 
-/* Four lists that grow together. */
+/* Four parallel lists. */
 struct lists {
     struct tn_buf tokens, logprobs, tops, offsets;
     uint64_t offset; /* of the next token, in characters */
@@ -135,7 +138,7 @@ static void append_token(struct tn_buf *out, const struct tn_task *task, uint32_
     tn_json_string(out, bytes ? bytes : "", n);
 }
 
-/* Control tokens are text in a prompt, and none in an answer. */
+/* Control tokens have text in a prompt, and none in an answer. */
 static uint64_t count_characters(const struct tn_task *task, uint32_t id, bool is_prompt)
 {
     size_t n;
@@ -148,7 +151,8 @@ static uint64_t count_characters(const struct tn_task *task, uint32_t id, bool i
     return n_characters;
 }
 
-/* entries[0] is the token itself; nothing precedes the first of a prompt: it has no value. */
+/* entries[0] is the token itself.  The first token of a prompt has no value, because nothing
+ * precedes it. */
 enum place { FIRST_OF_PROMPT, OF_PROMPT, OF_ANSWER };
 
 static void add_entry(struct lists *l, const struct tn_task *task,
@@ -195,7 +199,7 @@ static void append_lists(struct tn_buf *out, struct lists *l)
     tn_buf_append_text(out, "]}");
 }
 
-/* Characters of the first n bytes of the text. */
+/* Number of characters in the first n bytes of the text. */
 static uint64_t characters_of(const struct tn_choice *choice, size_t n)
 {
     uint64_t n_characters = 0;
@@ -204,13 +208,14 @@ static uint64_t characters_of(const struct tn_choice *choice, size_t n)
     return n_characters;
 }
 
-/* Ids in front of the prompt that its client did not send: no part of what is echoed. */
+/* Ids before the prompt that the client did not send; they are not echoed. */
 static size_t n_added(const struct tn_task *task, const struct tn_choice *choice)
 {
     return task->n_added[choice->job.i_choice / task->gen.n_choices];
 }
 
-/* Of the prompt if it is echoed and nothing was shown yet, and the tokens [n_shown, to). */
+/* Appends those of the prompt, if it is echoed and nothing was sent yet, and of the tokens
+ * [n_shown, to). */
 static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
                             const struct tn_choice *choice, uint32_t to)
 {
@@ -231,9 +236,9 @@ static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
     append_lists(out, &l);
 }
 
-/* ---- texts ---- */
+/* ---- text ---- */
 
-/* The text of the prompt that a choice continues, in front of it. */
+/* Prepends the prompt's text, for "echo". */
 static void prepend_prompt(struct tn_task *task, struct tn_choice *choice)
 {
     struct tern_error err;
@@ -260,7 +265,7 @@ static void append_choice(struct tn_buf *out, const struct tn_task *task,
                           const struct tn_choice *choice, const char *text, size_t n, uint32_t to,
                           const char *finish)
 {
-    /* Those of a prompt come with the first token, or with the end if there is none. */
+    /* Those of the prompt are sent with the first token, or at the end if there is none. */
     const bool has_tokens = to > choice->n_shown || !task->gen.streams ||
                             (finish && choice->n_shown == 0 && choice->n_prompt_tokens > 0);
     tn_buf_printf(out, "{\"index\":%u,\"text\":", choice->job.i_choice);
@@ -374,7 +379,7 @@ static bool read_logprobs(struct tn_task *task, struct tn_refusal *r)
 static bool read_others(struct tn_task *task, struct tn_refusal *r)
 {
     const json_t *suffix = tn_json_member(task->body, "suffix");
-    double best_of = 1; /* more than "n" would be answers that nobody sees */
+    double best_of = 1; /* more than "n" would mean answers that are discarded */
     if (suffix && json_string_length(suffix) > 0)
         return tn_refuse(r, 400, "suffix", "\"suffix\" is not supported");
     if (!tn_json_get_count(task->body, "best_of", 1, task->gen.n_choices, &best_of, r))

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Serving the page.
+ * Serves the browser page, its configuration and the checksum of saved conversations.
+ *
+ * The files are compiled into the program; the Content-Security-Policy allows them to talk to this
+ * server only.
  */
 #include "server/page.h"
 
@@ -32,8 +35,8 @@ static const struct tn_page_file *find_file(const char *name)
     return file->name ? file : NULL;
 }
 
-/* The browser keeps a copy and asks each time whether it is still good: a new version of the
- * program shows at once. */
+/* The browser caches the file and revalidates each time, so a new version of the program shows at
+ * once. */
 static void reply_file(struct tn_conn *conn, const struct tn_page_file *file, const char *vary)
 {
     char fields[1024];
@@ -58,7 +61,7 @@ void tn_route_page(struct tn_server *server, struct tn_conn *conn)
     tn_reply_error(conn, tn_openai_error, &refusal);
 }
 
-/* Does an Accept field name text/html?  Programs send none or any type. */
+/* Does an Accept field name text/html?  Programs send none, or a wildcard. */
 static bool accepts_html(const struct tn_conn *conn)
 {
     static const char html[] = "text/html";
@@ -79,7 +82,7 @@ void tn_route_root(struct tn_server *server, struct tn_conn *conn)
                  sizeof text - 1);
 }
 
-/* ---- what the page has to know ---- */
+/* ---- configuration of the page ---- */
 
 static void append_model(struct tn_buf *out, const struct tn_server_model *model)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The page for browsers: its files lie in the program, put there by page/embed.cmake.
+ * The page for browsers; page/embed.cmake compiles its files into the program.
  *
- *   GET /            index.html to who accepts text/html, else the line that Ollama has there
+ *   GET /            index.html for clients that accept text/html, else the line that Ollama has
  *   GET /page/NAME   the other files
- *   GET /page.json   what the page has to know of the models
+ *   GET /page.json   models and defaults
  *   POST /checksum   of a saved conversation
  *
- * The files hold nothing private and need no key: the page asks for it.  What they may do is told
- * to the browser in a policy: nothing but talking to this server.
+ * The files are public and need no key: the page asks the user for it.
  */
 #ifndef TN_PAGE_H
 #define TN_PAGE_H
@@ -17,9 +16,9 @@
 #include <stddef.h>
 
 struct tn_page_file {
-    const char *name; /* "index.html"; NULL: the end of the list */
+    const char *name; /* "index.html"; NULL: end of the list */
     const char *type; /* "text/html; charset=utf-8" */
-    const char *tag;  /* with its quotes; changes with the bytes */
+    const char *tag;  /* in quotes; a hash of the bytes */
     const char *data;
     size_t n_bytes;
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reasoning: requests and prompts.
+ * Reads how a request wants reasoning handled, and prepares prompts accordingly.
+ *
+ * Every API spells it differently; all end up in the same members of struct tn_task.
  */
 #include "server/reasoning.h"
 
@@ -9,7 +11,7 @@
 
 #include "base/compiler.h"
 
-/* ---- what models can ---- */
+/* ---- abilities of models ---- */
 
 struct tern_chat_reasoning tn_reasoning_of(const struct tn_server_model *model)
 {
@@ -24,7 +26,7 @@ static bool can_think(const struct tn_task *task)
     return task->server->reasoning[task->model - task->server->config.models].is_known;
 }
 
-/* Built-in templates know a role and a content. */
+/* Built-in templates render role and content only. */
 static bool takes_variables(const struct tn_server_model *model)
 {
     return tern_chat_template_find(tern_chat_template_name(model->chat)) != model->chat;
@@ -32,7 +34,7 @@ static bool takes_variables(const struct tn_server_model *model)
 
 /* ---- requests ---- */
 
-/* A word of `words`, NULL behind the last. */
+/* Is the word in the NULL-terminated list? */
 static bool is_one_of(const char *word, const char *const *words)
 {
     while (*words && strcmp(*words, word) != 0)
@@ -40,14 +42,14 @@ static bool is_one_of(const char *word, const char *const *words)
     return *words != NULL;
 }
 
-/* The last wish counts: what is asked for is shown. */
+/* The last setting counts; requested reasoning is shown. */
 static void want(struct tn_task *task, bool is_on)
 {
     task->reasoning = is_on ? TN_REASONING_ON : TN_REASONING_OFF;
     task->hides_reasoning = task->hides_reasoning && !is_on;
 }
 
-/* "none" turns it off and keeps what a model thinks in spite of that for itself. */
+/* "none" turns it off, and hides reasoning that the model produces nevertheless. */
 static bool read_effort(struct tn_task *task, const json_t *holder, struct tn_refusal *r)
 {
     static const char name[] = "reasoning_effort";
@@ -68,12 +70,13 @@ static bool read_effort(struct tn_task *task, const json_t *holder, struct tn_re
     return true;
 }
 
-/* Of the variables of templates only those about reasoning are taken from requests. */
+/* Of the template's variables, only those about reasoning are accepted from requests. */
 static bool read_kwargs(struct tn_task *task, struct tn_refusal *r)
 {
     static const char name[] = "chat_template_kwargs";
     static const char *const known[] = {"enable_thinking", "thinking", "reasoning_effort", NULL};
-    json_t *kwargs = (json_t *)tn_json_member(task->body, name); /* iterators take no const */
+    /* jansson's iterators are not const-correct */
+    json_t *kwargs = (json_t *)tn_json_member(task->body, name);
     if (!kwargs)
         return true;
     if (!json_is_object(kwargs))
@@ -81,8 +84,8 @@ static bool read_kwargs(struct tn_task *task, struct tn_refusal *r)
     for (void *i = json_object_iter(kwargs); i; i = json_object_iter_next(kwargs, i))
         if (!is_one_of(json_object_iter_key(i), known))
             return tn_refuse(r, 400, name,
-                             "\"%s\": \"%.60s\" is not taken from requests, only enable_thinking, "
-                             "thinking and reasoning_effort",
+                             "\"%s\": \"%.60s\" is not supported in requests, only "
+                             "enable_thinking, thinking and reasoning_effort",
                              name, json_object_iter_key(i));
     bool is_on = false;
     if (!read_effort(task, kwargs, r))
@@ -101,7 +104,7 @@ bool tn_reasoning_read(struct tn_task *task, struct tn_refusal *r)
     return read_effort(task, task->body, r) && read_kwargs(task, r);
 }
 
-/* A level, which turns it on. */
+/* Reads a level, which turns reasoning on. */
 static bool read_level(struct tn_task *task, const json_t *think, struct tn_refusal *r)
 {
     static const char *const words[] = {"low", "medium", "high", "max", NULL};
@@ -141,7 +144,7 @@ bool tn_reasoning_read_think(struct tn_task *task, struct tn_refusal *r)
 
 static enum tn_reasoning reasoning_of(const struct tn_task *task)
 {
-    return task->gen.has_form ? TN_REASONING_OFF : task->reasoning;
+    return task->gen.is_structured ? TN_REASONING_OFF : task->reasoning;
 }
 
 bool tn_reasoning_variables(json_t **out, const struct tn_task *task, struct tn_refusal *r)
@@ -204,6 +207,6 @@ bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *r)
                                     tern_model_tokenizer(task->model->model), &task->ids,
                                     NULL) != TERN_OK)
         return tn_refuse(r, 503, NULL, "no memory for the request");
-    task->tells_reasoning = !task->gen.has_form;
+    task->tells_reasoning = !task->gen.is_structured;
     return !tn_reasoning_is_off(task) || tn_reasoning_end(task, r);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers, as bytes of HTTP/1.1: whole ones with their length, streams in chunks.  A client of
- * HTTP/1.0 gets streams that end with the connection.
+ * Writes HTTP/1.1 responses: complete ones with their length, streams in chunks.
+ *
+ * HTTP/1.0 clients get streams that end with the connection.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 
 #include "server/conn.h"
 
-#define HEAD_BYTES 2048u /* more than a head has, with fields that nobody else sets */
-#define CHUNK_BYTES 32u  /* around a chunk */
+#define HEAD_BYTES 2048u /* exceeds any head, including optional fields */
+#define CHUNK_BYTES 32u  /* overhead of a chunk */
 
 static const char *reason(int status)
 {
@@ -38,14 +39,14 @@ static void append_date(struct tn_buf *out)
     static const char days[] = "SunMonTueWedThuFriSat";
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     time_t now = time(NULL);
-    const struct tm *t = gmtime(&now); /* the loop's thread is the only one that asks */
+    const struct tm *t = gmtime(&now); /* only the loop thread calls it */
     if (t)
         tn_buf_printf(out, "Date: %.3s, %02d %.3s %d %02d:%02d:%02d GMT\r\n", days + 3 * t->tm_wday,
                       t->tm_mday, months + 3 * t->tm_mon, t->tm_year + 1900, t->tm_hour, t->tm_min,
                       t->tm_sec);
 }
 
-/* Nothing is to be kept by browsers and proxies, unless `fields` say how. */
+/* Responses must not be cached by browsers and proxies unless `fields` say otherwise. */
 static void append_head(struct tn_conn *conn, int status, const char *type, const char *fields)
 {
     struct tn_buf *out = &conn->out;
@@ -87,8 +88,8 @@ static void append_answer(struct tn_conn *conn, int status, const char *type, co
     conn->is_answered = true;
 }
 
-/* An error in the shape of the client's API, in place of an answer that has no memory.  Without
- * memory for the error the client is dropped. */
+/* Replaces an answer for which memory ran out by an error in the client's API.  Without memory for
+ * that, the client is dropped. */
 static void refuse_memory(struct tn_conn *conn, const char *why)
 {
     struct tn_buf body = {0};
@@ -107,7 +108,7 @@ void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fi
     if (tn_conn_reserve(conn, HEAD_BYTES + n))
         append_answer(conn, status, type, fields, body, n);
     else
-        refuse_memory(conn, "no memory for the answer: others hold it");
+        refuse_memory(conn, "no memory for the answer: other requests use it");
 }
 
 void tn_reply_buf(struct tn_conn *conn, int status, const char *type, const char *fields,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * POST /v1/responses of OpenAI's API, without a memory of earlier answers.
+ * POST /v1/responses of OpenAI's API, without stored conversations.
  *
- * An answer is a list of items: what the model thinks, a message, and calls of tools.  A stream
- * names and numbers its events, and opens and closes the items.
+ * An answer is a list of items: reasoning, a message, and tool calls.  A stream names and numbers
+ * its events, and opens and closes the items.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "server/openai.h"
 #include "server/translate.h"
 
-/* ---- shapes ---- */
+/* ---- JSON ---- */
 
 static const char *status_of(const struct tn_task *task)
 {
@@ -23,7 +23,7 @@ static const char *status_of(const struct tn_task *task)
 
 #define MAX_ECHO ((size_t)64 << 10) /* a stream repeats it three times */
 
-/* ,"key":VALUE as it came, or as it is when it did not or is very long. */
+/* ,"key":VALUE as the request has it, or `otherwise` if it is absent or very long. */
 static void append_echo(struct tn_buf *out, const struct tn_task *task, const char *key,
                         const char *otherwise)
 {
@@ -37,8 +37,8 @@ static void append_echo(struct tn_buf *out, const struct tn_task *task, const ch
         tn_buf_append_text(out, otherwise);
 }
 
-/* Kinds of items: the beginning of their ids, their type and what is the same in all of them, the
- * beginning of their parts, their events, and what these call the text. */
+/* Per kind of item: prefix of its ids, its type and constant members, the start of its parts, its
+ * events, and their name for the text. */
 static const struct {
     const char *id, *type, *part, *delta, *done, *key;
 } kinds[] = {
@@ -59,7 +59,7 @@ static void append_part(struct tn_buf *out, enum tn_open kind, const char *text,
     tn_buf_append_text(out, "}");
 }
 
-/* {"id":...,"type":...,"status":... of item number i */
+/* {"id":...,"type":...,"status":... of item i */
 static void begin_item(struct tn_buf *out, const struct tn_task *task, enum tn_open kind,
                        uint32_t i, const char *status)
 {
@@ -67,7 +67,7 @@ static void begin_item(struct tn_buf *out, const struct tn_task *task, enum tn_o
                   task->id, i, kinds[kind].type, status);
 }
 
-/* Item number i, reasoning or a message, with n bytes of text; NULL: without a part so far. */
+/* Item i, reasoning or a message, with n bytes of text; NULL: without a part so far. */
 static void append_words(struct tn_buf *out, const struct tn_task *task, enum tn_open kind,
                          uint32_t i, const char *text, size_t n, const char *status)
 {
@@ -78,7 +78,7 @@ static void append_words(struct tn_buf *out, const struct tn_task *task, enum tn
     tn_buf_append_text(out, "]}");
 }
 
-/* Item number i, a call. */
+/* Item i, a tool call. */
 static void append_call(struct tn_buf *out, const struct tn_task *task, uint32_t i, size_t i_call,
                         const char *arguments, const char *status)
 {
@@ -97,7 +97,7 @@ static void append_items(struct tn_buf *out, const struct tn_task *task)
     for (bool is_more = tn_list_next(choice, &next); is_more;) {
         e = next;
         is_more = tn_list_next(choice, &next);
-        const char *status = is_more ? "completed" : status_of(task); /* of the last one */
+        const char *status = is_more ? "completed" : status_of(task); /* of the last item */
         tn_buf_append_text(out, e.i > 0 ? "," : "");
         if (e.kind != TN_OPEN_CALL)
             append_words(out, task, e.kind, e.i, e.text, e.n, status);
@@ -120,7 +120,7 @@ static void append_usage(struct tn_buf *out, const struct tn_task *task)
                   u.n_prompt, u.n_cached, u.n_new, u.n_reasoning, u.n_prompt + u.n_new);
 }
 
-/* The answer, whole or as it begins. */
+/* The response object, complete or as at its start. */
 static void append_response(struct tn_buf *out, const struct tn_task *task, bool is_whole)
 {
     const char *status = is_whole ? status_of(task) : "in_progress";
@@ -213,7 +213,7 @@ static void send_part(struct tn_task *task, const char *name, const char *text, 
     end_event(&json, task, name);
 }
 
-/* The open item as it is; NULL: nothing of it is there. */
+/* Sends the current state of the open item; text NULL: nothing of it exists yet. */
 static void send_item(struct tn_task *task, const char *name, const char *text, size_t n,
                       const char *status)
 {
@@ -248,7 +248,7 @@ static void piece_of_item(struct tn_task *task, struct tn_choice *choice, const 
     send_piece(task, kinds[choice->open].delta, "delta", text, n);
 }
 
-/* What the open item holds: n bytes. */
+/* The n bytes of text in the open item. */
 static const char *open_text(const struct tn_choice *choice, size_t *n)
 {
     const char *arguments;

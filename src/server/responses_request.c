@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests of POST /v1/responses.
+ * Translates requests of POST /v1/responses to those of chat completions.
+ *
+ * translate.h has the common parts.  Fields that need stored conversations are refused.
  */
 #include <string.h>
 
@@ -19,7 +21,7 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     json_t *list = json_array();
     tn_translation_set(t, out, "tools", list);
     if (t->failed)
-        return true; /* the list is freed; the end says so */
+        return true; /* the list is freed, and the final check reports it */
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i);
         if (!tn_json_has_type(tool, "function"))
@@ -33,7 +35,8 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     return true;
 }
 
-/* What would need a memory of earlier answers, or change this one, or has another name below. */
+/* Refuses fields that need stored conversations, that change the answer and are not supported, or
+ * that have a different name here. */
 static bool refuse_others(const json_t *request, struct tn_refusal *r)
 {
     static const char *const names[] = {"previous_response_id", "conversation", "prompt",
@@ -42,7 +45,7 @@ static bool refuse_others(const json_t *request, struct tn_refusal *r)
     for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
         const json_t *value = tn_json_member(request, names[i]);
         if (value && !json_is_false(value))
-            return tn_refuse(r, 400, names[i], "\"%s\": this server keeps no answers", names[i]);
+            return tn_refuse(r, 400, names[i], "\"%s\": this server stores no answers", names[i]);
     }
     return tn_json_get_count(request, "top_logprobs", 0, 0, &n_top, r) &&
            tn_json_get_count(request, "max_output_tokens", -1, TN_JSON_NO_LIMIT, &n_new, r);
@@ -71,7 +74,7 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
 
 /* ---- the conversation ---- */
 
-/* A call belongs to the message in front of it, if that is the model's. */
+/* Adds a call to the message before it if that is the model's, else to a new one. */
 static void add_call(struct tn_translation *t, json_t *messages, const json_t *item)
 {
     const size_t n = json_array_size(messages);
@@ -92,8 +95,8 @@ static void add_output(struct tn_translation *t, json_t *messages, const json_t 
     tn_translation_share(t, message, "content", item, "output");
 }
 
-/* What the model thought in front of the next item: an answer that has nothing else yet.  Its text
- * is there, or a summary is, or it cannot be read. */
+/* Reasoning before the next item starts an answer.  Its text may be given in full, as a summary, or
+ * encrypted, which cannot be read. */
 static void add_reasoning(struct tn_translation *t, json_t *messages, const json_t *item)
 {
     json_t *thoughts =
@@ -105,7 +108,7 @@ static void add_reasoning(struct tn_translation *t, json_t *messages, const json
                            "reasoning_content", thoughts);
 }
 
-/* The answer that the last item has begun with its reasoning; NULL: there is none. */
+/* The answer that the previous item has begun with reasoning; NULL: none. */
 static json_t *begun_answer(json_t *messages)
 {
     const size_t n = json_array_size(messages);
@@ -122,7 +125,7 @@ static void add_message(struct tn_translation *t, json_t *messages, const json_t
     if (!message) {
         message = json_object();
         tn_translation_add(t, messages, json_incref(message));
-        json_decref(message); /* the array has it, if there was memory */
+        json_decref(message); /* the array owns it if there was memory */
     }
     if (t->failed)
         return;

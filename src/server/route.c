@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * From paths to what answers them, and the answers that need no model.
+ * Maps paths and methods to functions, and answers requests that need no model.
+ *
+ * The table is the list of all routes; a path with another method gets 405 with Allow.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,12 +15,12 @@
 
 #define GET 1u
 #define POST 2u
-#define ANY 4u /* also methods that are refused by what answers */
+#define ANY 4u /* the function refuses other methods itself */
 
 static const struct route {
     const char *path;
     unsigned methods;
-    bool is_prefix; /* a name follows */
+    bool is_prefix; /* a name follows the path */
     tn_route_fn *run;
 } routes[] = {
     {"/health", GET, false, tn_route_health},
@@ -85,7 +87,7 @@ static const char *allow_line(unsigned methods)
     return "Allow: POST, OPTIONS\r\n";
 }
 
-/* Fields that clients of OpenAI and Anthropic send beside those that are named below. */
+/* Headers that clients of OpenAI and Anthropic send besides those named below. */
 static bool may_be_sent(struct tn_http_text field)
 {
     static const char *const begins[] = {"x-stainless-", "anthropic-"};
@@ -97,7 +99,7 @@ static bool may_be_sent(struct tn_http_text field)
     return false;
 }
 
-/* What a page of a configured origin asks before it sends. */
+/* Answers a CORS preflight request of a configured origin. */
 static void append_preflight(struct tn_buf *out, const struct tn_conn *conn)
 {
     struct tn_http_text asked =
@@ -128,11 +130,11 @@ static void answer_options(struct tn_conn *conn, unsigned methods)
     tn_buf_append_text(&fields, allow_line(methods));
     if (conn->cors_origin.data)
         append_preflight(&fields, conn);
-    tn_reply(conn, 204, NULL, tn_buf_text(&fields), NULL, 0); /* "": no more is allowed */
+    tn_reply(conn, 204, NULL, tn_buf_text(&fields), NULL, 0); /* "": allows nothing */
     tn_buf_fini(&fields);
 }
 
-/* ---- choosing ---- */
+/* ---- dispatch ---- */
 
 static const struct route *find_route(const struct tn_buf *path)
 {
@@ -176,7 +178,7 @@ void tn_route(struct tn_server *server, struct tn_conn *conn)
         answer_options(conn, route ? route->methods : GET | POST);
     } else if (!(route->methods & (bit_of(method) | ANY))) {
         struct tn_buf body = {0};
-        tn_refuse(&refusal, 405, NULL, "this path does not take %.*s",
+        tn_refuse(&refusal, 405, NULL, "this path does not support %.*s",
                   (int)conn->request.method_name.n, conn->request.method_name.data);
         tn_error_of(conn)(&body, &refusal);
         tn_reply_buf(conn, 405, "application/json", allow_line(route->methods), &body);
@@ -187,7 +189,7 @@ void tn_route(struct tn_server *server, struct tn_conn *conn)
     }
 }
 
-/* ---- for those who watch the server ---- */
+/* ---- health and version ---- */
 
 void tn_route_health(struct tn_server *server, struct tn_conn *conn)
 {

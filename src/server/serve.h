@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server as the files of this folder see it: models, limits, and what is going on.
+ * The internal struct of the server: configuration, threads, limits, and work in progress.
+ *
+ * Included by the files of this folder only; programs include server.h.
  */
 #ifndef TN_SERVE_H
 #define TN_SERVE_H
@@ -10,12 +12,12 @@
 #include "server/guard.h"
 #include "server/json_body.h"
 #include "server/loop.h"
-#include "server/ration.h"
+#include "server/budget.h"
 #include "server/server.h"
 #include "server/work.h"
 #include "tern/thinking.h"
 
-/* Why requests are refused, as /metrics names it. */
+/* Reasons for refusing a request, as labels of /metrics. */
 enum tn_refused {
     TN_REFUSED_BAD,
     TN_REFUSED_LONG,
@@ -28,7 +30,7 @@ enum tn_refused {
     TN_REFUSED_UNSUPPORTED,
     TN_REFUSED_BUSY,
     TN_REFUSED_FAILED,
-    TN_REFUSED_REASONS, /* their number */
+    TN_REFUSED_REASONS, /* number of reasons */
 };
 
 struct tn_server {
@@ -37,54 +39,54 @@ struct tn_server {
     struct tn_loop *loop;
     struct tn_work *work;
     struct tn_conn_host conn_host;
-    struct tn_work *parser;     /* of large requests and grammars; a thread of its own */
-    struct tn_work *reader;     /* of the others; a thread of its own */
-    struct tn_ration ration;    /* of all requests */
-    struct tn_reading *readings; /* large bodies */
-    struct tn_reading *reading; /* the one whose route is taken now; NULL: none */
+    struct tn_work *parser;     /* thread for large requests and grammars */
+    struct tn_work *reader;     /* thread for all other requests */
+    struct tn_budget budget;    /* shared by all requests */
+    struct tn_large_body *large_bodies; /* large bodies being parsed */
+    struct tn_large_body *current_body; /* the one whose route is being taken; NULL: none */
     _Atomic bool engine_failed;
-    _Atomic bool is_stopping; /* answers in progress are the last ones */
-    uint64_t began_ns;
-    int64_t began_s;          /* since 1970 */
+    _Atomic bool is_stopping; /* no new answers are started */
+    uint64_t start_ns;
+    int64_t start_s;          /* start time, seconds since 1970 */
     struct tn_task *tasks; /* in progress */
-    struct tn_call *calls;   /* in work */
-    uint64_t n_ids;           /* answers so far, for their ids */
-    uint64_t random;          /* part of their ids */
-    uint32_t n_jobs[TN_SERVER_MAX_MODELS]; /* that have not ended */
-    bool has_tools[TN_SERVER_MAX_MODELS];  /* the chat template knows them */
-    struct tern_chat_reasoning reasoning[TN_SERVER_MAX_MODELS]; /* what it knows of that */
-    struct {                  /* for /metrics */
+    struct tn_query *queries;   /* in progress */
+    uint64_t n_ids;           /* answers so far; part of their ids */
+    uint64_t random;          /* part of the answers' ids */
+    uint32_t n_jobs[TN_SERVER_MAX_MODELS]; /* jobs in progress per model */
+    bool has_tools[TN_SERVER_MAX_MODELS];  /* the chat template supports tools */
+    struct tern_chat_reasoning reasoning[TN_SERVER_MAX_MODELS]; /* what the template supports */
+    struct {                  /* counters of /metrics */
         uint64_t n_requests, n_prompt_tokens, n_cached_tokens, n_new_tokens;
         uint64_t n_refused[TN_REFUSED_REASONS];
         double prompt_s, decode_s;
     } totals;
 };
 
-/* What a request wants of a model. */
+/* What a request needs a model for. */
 enum tn_use { TN_USE_ANY, TN_USE_TEXT, TN_USE_VECTORS };
 
-/* The model that a request names; "" and NULL: the only one of its use.  NULL: refused, with 404
- * when there is none of this name, with 400 when it is for another use. */
+/* Finds the model that a request names; "" or NULL: the only one for this use.  NULL: refused, with
+ * 404 for an unknown name, with 400 for a model of another use. */
 const struct tn_server_model *tn_server_find_model(struct tn_server *server, const char *name,
                                                    enum tn_use use, struct tn_refusal *refusal);
-/* The JSON of a request, and the model that its "model" names.  false: refused. */
+/* Reads the JSON of a request and finds the model that it names.  false: refused. */
 bool tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum tn_use use,
                      struct tn_body *body, const struct tn_server_model **model,
                      struct tn_refusal *refusal);
 
-/* ---- answers without work ---- */
+/* ---- immediate answers ---- */
 
-/* `body` is freed. */
+/* Frees `body`. */
 void tn_reply_json(struct tn_conn *conn, int status, struct tn_buf *body);
-/* How an API writes an error: its JSON. */
+/* Writes an error as the JSON of an API. */
 typedef void tn_error_fn(struct tn_buf *out, const struct tn_refusal *refusal);
-tn_error_fn tn_openai_error; /* also llama.cpp's */
+tn_error_fn tn_openai_error; /* also for llama.cpp */
 tn_error_fn tn_ollama_error; /* {"error":"text"} */
 tn_error_fn tn_anthropic_error;
-/* As the API has it that the path belongs to; OpenAI's without a path. */
+/* The format of the API that the path belongs to; OpenAI's without a path. */
 tn_error_fn *tn_error_of(const struct tn_conn *conn);
 void tn_reply_error(struct tn_conn *conn, tn_error_fn *error, const struct tn_refusal *refusal);
-/* What answers in progress say when the server ends. */
+/* Refuses answers in progress when the server stops. */
 static inline void tn_refuse_end(struct tn_refusal *refusal)
 {
     tn_refuse(refusal, 503, NULL, "the server is stopping");
@@ -94,7 +96,7 @@ static inline void tn_refuse_end(struct tn_refusal *refusal)
 
 typedef void tn_route_fn(struct tn_server *server, struct tn_conn *conn);
 void tn_route(struct tn_server *server, struct tn_conn *conn);
-/* GET /health and /metrics: they are answered also when all slots are taken. */
+/* GET /health and /metrics are answered even when all slots are taken. */
 bool tn_route_needs_no_slot(const struct tn_conn *conn);
 
 tn_route_fn tn_route_health, tn_route_metrics;
@@ -105,7 +107,7 @@ tn_route_fn tn_route_ollama_version, tn_route_ollama_tags, tn_route_ollama_ps,
     tn_route_ollama_show, tn_route_ollama_chat, tn_route_ollama_generate, tn_route_ollama_embed,
     tn_route_ollama_embeddings, tn_route_not_here, tn_route_root;
 tn_route_fn tn_route_tokenize, tn_route_detokenize, tn_route_completion, tn_route_props,
-    tn_route_slots; /* llama.cpp's */
+    tn_route_slots; /* llama.cpp */
 tn_route_fn tn_route_page, tn_route_page_json, tn_route_checksum; /* page.c */
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server: two threads, and how it begins and ends.
+ * Starts and stops the server, finds models by name, and connects the parts: connections, guard,
+ * routes, threads.
+ *
+ * Four threads (server.h); all of them are started and joined here.
  */
 #include "server/server.h"
 
@@ -12,21 +15,21 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "plat/plat.h"
-#include "server/call.h"
+#include "server/query.h"
 #include "server/conn_limits.h"
 #include "server/metrics.h"
 #include "server/reasoning.h"
 #include "server/task.h"
 #include "server/tools.h"
 
-#define IDLE_MS 200u     /* how soon a request to stop is seen */
+#define IDLE_MS 200u     /* polling interval of should_stop */
 #define STOPPING_MS 20u
-#define LAST_WRITES 10 /* turns of STOPPING_MS for their errors */
-#define LAST_ANSWERS_NS (3ull * TN_SECOND_NS / 2) /* within the two seconds that are promised */
+#define LAST_WRITES 10 /* turns of STOPPING_MS for sending the errors */
+#define LAST_ANSWERS_NS (3ull * TN_SECOND_NS / 2) /* leaves time within the two seconds promised */
 
 /* ---- models ---- */
 
-/* "x" and "x:latest" are one name. */
+/* "x" and "x:latest" are the same name. */
 static bool is_name(const char *id, const char *name)
 {
     size_t n = strlen(id);
@@ -50,7 +53,7 @@ static const struct tn_server_model *refuse_use(const struct tn_server_model *mo
     return NULL;
 }
 
-/* No name: there must be one model of this use. */
+/* Without a name there must be exactly one model for this use. */
 static const struct tn_server_model *find_only(const struct tn_server_config *config,
                                                enum tn_use use, struct tn_refusal *refusal)
 {
@@ -65,12 +68,12 @@ static const struct tn_server_model *find_only(const struct tn_server_config *co
         return found;
     if (n_found == 0)
         return refuse_use(&config->models[0], refusal);
-    tn_refuse(refusal, 400, "model", "\"model\" is missing, and there are several");
+    tn_refuse(refusal, 400, "model", "\"model\" is missing, and the server has several models");
     refusal->code = "model_not_found";
     return NULL;
 }
 
-/* Names those that there are. */
+/* Refuses an unknown name and lists the known ones. */
 static const struct tn_server_model *refuse_name(const struct tn_server_config *config,
                                                  const char *name, struct tn_refusal *refusal)
 {
@@ -111,7 +114,7 @@ bool tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum 
     return *model != NULL;
 }
 
-/* ---- what connections ask ---- */
+/* ---- callbacks of connections ---- */
 
 static bool on_head(void *arg, struct tn_conn *conn)
 {
@@ -149,8 +152,7 @@ static void on_request(void *arg, struct tn_conn *conn)
     tn_route(server, conn);
 }
 
-/* Bytes of a request that are not plain letters are written as \xNN: no request can forge a line
- * of the log, or a part of one. */
+/* Writes bytes other than plain letters as \xNN, so that no request can forge a line of the log. */
 static void append_escaped(struct tn_buf *out, const char *text, size_t n)
 {
     for (size_t i = 0; i < n && i < 200; i++) {
@@ -184,13 +186,13 @@ static void on_done(void *arg, const struct tn_conn *conn, int status)
     else
         tn_buf_append_text(&line, " gone");
     tn_buf_printf(&line, " %" PRIu64 " bytes %.1f ms", conn->n_out,
-                  (double)(tn_now_ns() - conn->began_ns) * 1e-6);
+                  (double)(tn_now_ns() - conn->reading_since_ns) * 1e-6);
     if (!line.failed)
         server->config.log(server->config.arg, line.data, line.n_bytes);
     tn_buf_fini(&line);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and stop ---- */
 
 tern_status tn_server_open(struct tn_server **out, const struct tn_server_config *config,
                            struct tern_error *err)
@@ -207,12 +209,12 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
         .key = config->key, .has_page = config->has_page};
     server->conn_host = (struct tn_conn_host){
         .on_head = on_head, .on_request = on_request, .on_done = on_done,
-        .append_error = append_error, .ration = &server->ration, .arg = server};
-    server->ration.n_bytes = config->request_bytes;
-    server->began_ns = tn_now_ns();
-    server->began_s = (int64_t)time(NULL);
+        .append_error = append_error, .budget = &server->budget, .arg = server};
+    server->budget.n_bytes = config->request_bytes;
+    server->start_ns = tn_now_ns();
+    server->start_s = (int64_t)time(NULL);
     server->random = tn_random_seed();
-    json_object_seed(0); /* now, while it may still read random bytes from a file */
+    json_object_seed(0); /* before the sandbox forbids reading random bytes from a file */
     for (uint32_t i = 0; i < config->n_models; i++) {
         schedulers[i] = config->models[i].scheduler;
         server->has_tools[i] = tn_tools_are_known(&config->models[i]);
@@ -236,13 +238,13 @@ void tn_server_close(struct tn_server *server)
 {
     if (!server)
         return;
-    tn_loop_close(server->loop); /* clients first: their ends cancel jobs */
+    tn_loop_close(server->loop); /* clients first: closing them cancels their jobs */
     tn_work_free(server->work);
     tn_work_free(server->parser);
     tn_work_free(server->reader);
     tn_body_free_all(server);
     tn_task_free_all(server);
-    tn_call_free_all(server);
+    tn_query_free_all(server);
     tn_free(server);
 }
 
@@ -255,8 +257,8 @@ static void take_messages(struct tn_server *server, struct tn_work *work)
 {
     for (struct tn_message *m = tn_work_take(work), *next; m; m = next) {
         next = m->next;
-        if (m->errand)
-            m->errand->done(m->errand->owner);
+        if (m->item)
+            m->item->done(m->item->owner);
         else
             tn_task_take(server, m);
     }
@@ -267,14 +269,14 @@ static bool must_stop(const struct tn_server *server)
     return atomic_load(&server->engine_failed) || server->config.should_stop(server->config.arg);
 }
 
-/* A thread inherits the CPUs of the one that starts it, which may be bound to a core of its own. */
+/* Threads inherit the CPU affinity of their creator, which may be bound to one core. */
 static void leave_core(const struct tn_server *server)
 {
     if (server->config.affinity)
         (void)tn_thread_set_affinity(server->config.affinity);
 }
 
-/* Answers that are not complete by now never will be. */
+/* Ends answers that did not finish in time. */
 static void end_answers(struct tn_server *server)
 {
     tn_loop_end_answers(server->loop);
@@ -311,7 +313,7 @@ static void run_parser(void *arg)
     struct tn_server *server = arg;
     struct tern_error err;
     leave_core(server);
-    (void)tn_work_run(server->parser, tn_net_wake, &err); /* has no model */
+    (void)tn_work_run(server->parser, tn_net_wake, &err); /* a work queue without models */
 }
 
 static void run_reader(void *arg)
@@ -319,15 +321,15 @@ static void run_reader(void *arg)
     struct tn_server *server = arg;
     struct tern_error err;
     leave_core(server);
-    (void)tn_work_run(server->reader, tn_net_wake, &err); /* has no model */
+    (void)tn_work_run(server->reader, tn_net_wake, &err); /* a work queue without models */
 }
 
-/* Beside the thread of the loop, and until it ends. */
+/* Runs the engine on this thread until the loop thread ends. */
 static tern_status compute(struct tn_server *server, struct tern_error *err)
 {
     struct tn_thread *loop = tn_thread_start(run_loop, server);
     if (!loop)
-        return tn_fail(err, TERN_MEMORY, "the system gives no thread for the server");
+        return tn_fail(err, TERN_MEMORY, "the system refuses a thread for the server");
     tern_status status = tn_work_run(server->work, tn_net_wake, err);
     if (status != TERN_OK) {
         atomic_store(&server->engine_failed, true);
@@ -343,7 +345,7 @@ tern_status tn_server_run(struct tn_server *server, struct tern_error *err)
     struct tn_thread *reader = parser ? tn_thread_start(run_reader, server) : NULL;
     tern_status status = reader ? compute(server, err)
                                 : tn_fail(err, TERN_MEMORY,
-                                          "the system gives no thread for the server");
+                                          "the system refuses a thread for the server");
     tn_work_stop(server->parser);
     tn_work_stop(server->reader);
     if (parser)

@@ -2,10 +2,12 @@
  *
  * tern serve: HTTP in front of one or several models.
  *
- * Four threads: the caller of tn_server_run computes, because the engine's threads belong to it;
- * one talks to all clients; two make prompts of requests, one of them those of large requests.
- * What the server may do is decided here and nowhere else: it opens no file, starts no program and
- * connects to nobody.
+ * Four threads: the caller of tn_server_run becomes the engine thread, because the engine's team
+ * belongs to it; the loop thread handles all clients; the reader and the parser thread turn
+ * requests into prompts, the parser only large ones.
+ *
+ * The server's privileges are decided here and nowhere else: it opens no file, starts no program
+ * and connects to nobody.
  */
 #ifndef TN_SERVER_H
 #define TN_SERVER_H
@@ -23,46 +25,47 @@
 
 struct tn_affinity; /* plat/plat.h */
 
-/* All pointers are borrowed and outlive the server. */
+/* All pointers are borrowed and must outlive the server. */
 struct tn_server_model {
     const char *id; /* "bonsai-4b" */
     const struct tern_model *model;
     struct tern_scheduler *scheduler; /* NULL: an embedding model */
-    uint32_t n_sequences, n_queue;    /* as it was made with */
-    struct tern_embedder *embedder;   /* NULL: a model that makes text */
-    /* Another one for texts of at most TN_SERVER_QUICK_IDS, which have their turn while a long text
-     * is in the first one; NULL: there was no memory for it. */
+    uint32_t n_sequences, n_queue;    /* parameters it was created with */
+    struct tern_embedder *embedder;   /* NULL: a model that generates text */
+    /* A second embedder for texts of up to TN_SERVER_QUICK_IDS, which need not wait for long texts
+     * in the first one; NULL: there was no memory for it. */
     struct tern_embedder *quick_embedder;
     const struct tern_chat_template *chat; /* NULL: no conversations */
     struct tern_chat_params chat_params;   /* without a date */
-    bool has_fixed_date;                   /* with one: --date */
-    uint32_t n_ctx; /* of an answer, or of a text that becomes a vector */
+    bool has_fixed_date;                   /* --date was given */
+    uint32_t n_ctx; /* maximum context of an answer or an embedded text */
     enum tern_kv kv;
     uint32_t default_new_tokens, cap_new_tokens;
     uint32_t n_draft; /* as struct tern_request */
-    uint64_t bytes;     /* anonymous memory with everything filled */
+    uint64_t bytes;     /* anonymous memory with all caches filled */
 };
 
 struct tn_server_config {
     const struct tn_server_model *models;
     uint32_t n_models; /* 1 ... TN_SERVER_MAX_MODELS */
     const char *host;  /* "localhost" or a numeric address */
-    uint16_t port;     /* 0: a free one */
+    uint16_t port;     /* 0: any free one */
     const char *key;   /* NULL: none */
     const char *const *allow_origins;
     size_t n_allow_origins;
     const char *const *allow_hosts;
     size_t n_allow_hosts;
-    size_t request_bytes; /* memory for bodies and prompts in work, as planned */
-    /* CPUs of the threads that do not compute; NULL: those of tn_server_run's caller, which may be
-     * bound to one. */
+    /* memory budget for bodies, prompts and answers in progress, from the plan */
+    size_t request_bytes;
+    /* CPUs of the threads that do not compute; NULL: those of the caller of tn_server_run, which
+     * may be bound to one. */
     const struct tn_affinity *affinity;
     bool has_page;
     const char *cpu_level;
-    /* Asked several times a second, on the loop's thread; true: answers in work get two seconds,
-     * then the server ends. */
+    /* Called several times a second on the loop thread; true: answers in progress get two seconds,
+     * then the server stops. */
     bool (*should_stop)(void *arg);
-    /* A line about an answered request, without a line end; NULL: none. */
+    /* Logs an answered request as a line without a line end; NULL: no log. */
     void (*log)(void *arg, const char *line, size_t n);
     void *arg;
 };
@@ -73,7 +76,7 @@ struct tn_server;
 tern_status tn_server_open(struct tn_server **out, const struct tn_server_config *config,
                            struct tern_error *err);
 uint16_t tn_server_port(const struct tn_server *server);
-/* Serves until should_stop. */
+/* Serves until should_stop returns true. */
 tern_status tn_server_run(struct tn_server *server, struct tern_error *err);
 void tn_server_close(struct tn_server *server);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers: from jobs to clients.
+ * Tasks: from a request's parameters to jobs, and from the engine's messages to the client.
+ *
+ * The life of a task: new, read, prepared on another thread, jobs submitted, answered, freed.
  */
 #include "server/task.h"
 
@@ -17,7 +19,7 @@
 #include "server/conn_limits.h"
 #include "server/metrics.h"
 
-/* ---- beginning ---- */
+/* ---- creation ---- */
 
 static void set_date(struct tern_date *date)
 {
@@ -28,13 +30,12 @@ static void set_date(struct tern_date *date)
                                    (uint8_t)TN_MIN(t.tm_sec, 59)};
 }
 
-/* Asked on the thread that renders: nobody waits for the text when the client is gone or the server
- * stops. */
+/* Called on the thread that renders: stops when the client is gone or the server stops. */
 static bool should_stop_rendering(void *arg)
 {
     const struct tn_task *task = arg;
     const struct tern_chat_params *params = &task->model->chat_params;
-    return tn_work_errand_is_cancelled(&task->errand) ||
+    return tn_work_item_is_cancelled(&task->item) ||
            atomic_load(&task->server->is_stopping) ||
            (params->should_stop && params->should_stop(params->arg));
 }
@@ -63,7 +64,7 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
     task->body = body.root;
     task->n_prompts = 1;
     task->created = (int64_t)time(NULL);
-    task->waiting.began_ns = task->waiting.written_ns = tn_now_ns();
+    task->waiting.request_ns = task->waiting.written_ns = tn_now_ns();
     snprintf(task->id, sizeof task->id, "%016" PRIx64 "%" PRIx64,
              server->random * 0x9E3779B97F4A7C15u + server->n_ids, server->n_ids);
     server->n_ids++;
@@ -117,7 +118,7 @@ bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refus
 {
     const size_t n =
         tern_tokenizer_min_ids(tern_model_tokenizer(task->model->model), n_bytes);
-    const bool is_counted = task->gen.n_choices == 0; /* of any length */
+    const bool is_counted = task->gen.n_choices == 0; /* any length is allowed */
     return is_counted || n <= task->model->n_ctx ||
            tn_task_refuse_length(task, true, n, refusal);
 }
@@ -135,7 +136,7 @@ static bool check_prompts(const struct tn_task *task, uint32_t n_choices,
     uint32_t room = task->model->n_sequences + task->model->n_queue;
     uint32_t n_jobs = task->server->n_jobs[task->model - task->server->config.models];
     if (n_jobs + n_choices > room)
-        return tn_refuse(refusal, 503, NULL, "the server is busy: %u requests wait", n_jobs);
+        return tn_refuse(refusal, 503, NULL, "the server is busy: %u requests are queued", n_jobs);
     return true;
 }
 
@@ -169,7 +170,7 @@ static void on_gone(void *arg)
 {
     struct tn_task *task = arg;
     task->conn = NULL;
-    tn_work_cancel_errand(&task->errand);
+    tn_work_cancel_item(&task->item);
     for (uint32_t i = 0; i < task->n_choices; i++)
         if (!task->choices[i].has_ended)
             tn_work_cancel(task->server->work, &task->choices[i].job);
@@ -217,7 +218,8 @@ void tn_task_tick(struct tn_task *task, uint64_t now_ns)
         beat(task);
 }
 
-/* To a client that is gone this write fails; before a stream has begun, its head does the same. */
+/* Probes a client that shut down its side: the write fails if it is gone.  Before a stream has
+ * begun, its head serves as the probe. */
 static void on_end(void *arg)
 {
     struct tn_task *task = arg;
@@ -225,11 +227,11 @@ static void on_end(void *arg)
         beat(task);
 }
 
-/* The client is told what went wrong, in a stream as its last event. */
+/* Reports the error to the client, in a stream as its last event. */
 static void refuse(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_conn *conn = task->conn;
-    bool is_counted = false; /* by the status of the answer */
+    bool is_counted = false; /* counted by the status of the answer */
     task->is_ended = true;
     conn->user = (struct tn_conn_user){0};
     if (has_stream(task)) {
@@ -242,7 +244,7 @@ static void refuse(struct tn_task *task, const struct tn_refusal *refusal)
         tn_metrics_count_refusal(task->server, refusal->status, refusal->code);
 }
 
-/* The same, once, and what is still computed for it ends. */
+/* The same, at most once; cancels the remaining jobs. */
 static void fail(struct tn_task *task, const struct tn_refusal *refusal)
 {
     if (!task->conn)
@@ -285,25 +287,26 @@ static void submit(struct tn_task *task)
     }
 }
 
-static enum tn_part run_prepare(void *arg)
+static enum tn_slice run_prepare(void *arg)
 {
     struct tn_task *task = arg;
     struct tn_refusal *refusal = &task->refusal;
-    const bool has_schema = task->gen.form.kind != TN_FORM_TEXT;
+    const bool has_schema = task->gen.output.kind != TN_OUTPUT_TEXT;
     if ((!has_schema || tn_answer_schema_compile(task, refusal)) &&
         task->prepare(task, refusal))
         refusal->status = 0;
-    return TN_PART_LAST;
+    return TN_SLICE_LAST;
 }
 
-/* An id of a prompt or an answer: the task's, the scheduler's, its text, two for drafts. */
+/* Bytes per id of a prompt or answer: in the task, in the scheduler, its text, and two copies for
+ * drafts. */
 #define ID_BYTES 24u
-/* Its text again, as it came. */
+/* Additional bytes for the raw text. */
 #define RAW_BYTES 8u
-/* A log-probability and the JSON of it. */
+/* Bytes per log-probability, including its JSON. */
 #define LOGPROB_BYTES 64u
 
-/* Of all choices, each with its prompt and the most that it may become. */
+/* Upper bound over all choices, each with its prompt and its maximum length. */
 static size_t answer_bytes(const struct tn_task *task)
 {
     const size_t per_id =
@@ -315,7 +318,7 @@ static size_t answer_bytes(const struct tn_task *task)
     return n * task->gen.n_choices * per_id;
 }
 
-/* Of a whole answer. */
+/* Refuses a complete answer for lack of memory. */
 static void refuse_memory(struct tn_task *task)
 {
     struct tn_refusal refusal;
@@ -353,7 +356,7 @@ static void on_prepared(void *arg)
     struct tn_task *task = arg;
     uint32_t n_choices = task->n_prompts * task->gen.n_choices;
     if (task->conn && task->refusal.status == 0 && n_choices == 0)
-        end_answer(task); /* it only counted */
+        end_answer(task); /* it only counted tokens */
     if (!task->conn) {
         forget(task->server, task);
         return;
@@ -378,9 +381,9 @@ void tn_task_start(struct tn_task *task, tn_task_prepare_fn *prepare)
                  &(struct tn_conn_user){
                      .on_gone = on_gone, .on_end = on_end, .on_tick = on_tick,
                      .on_stop = on_stop, .arg = task});
-    task->errand =
-        (struct tn_errand){.run = run_prepare, .done = on_prepared, .owner = task};
-    tn_work_run_errand(tn_body_thread(server, task->gen.has_form), &task->errand);
+    task->item =
+        (struct tn_work_item){.run = run_prepare, .done = on_prepared, .owner = task};
+    tn_work_run_item(tn_body_thread(server, task->gen.is_structured), &task->item);
 }
 
 void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
@@ -395,7 +398,7 @@ void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
         tn_task_refuse(task, &refusal);
 }
 
-/* ---- going on ---- */
+/* ---- messages of the engine ---- */
 
 static void take_token(struct tn_task *task, struct tn_choice *choice,
                        const struct tn_message *m)
@@ -430,7 +433,7 @@ static void take_progress(struct tn_task *task, const struct tn_choice *choice,
         .n_total = n,
         .n_cached = n - m->n_total,
         .n_processed = n - m->n_total + m->n_done,
-        .ms = (tn_now_ns() - task->waiting.began_ns) / 1000000,
+        .ms = (tn_now_ns() - task->waiting.request_ns) / 1000000,
     };
     if (task->gen.streams && task->gen.returns_progress && task->conn &&
         task->format->progress)
@@ -475,7 +478,7 @@ void tn_task_take(struct tn_server *server, struct tn_message *m)
     struct tn_task *task = m->job->owner;
     struct tn_choice *choice = &task->choices[m->job->i_choice];
     if (m->kind == TERN_EVENT_END) {
-        take_end(task, choice); /* the message is part of the choice */
+        take_end(task, choice); /* the message is embedded in the choice */
         if (task->n_ended == task->n_choices)
             forget(server, task);
         return;
@@ -502,7 +505,7 @@ void tn_task_usage(const struct tn_task *task, struct tn_usage_counts *out)
     *out = (struct tn_usage_counts){0};
     for (uint32_t i = 0; i < task->n_choices; i++) {
         const struct tern_generate_result *r = &task->choices[i].job.result;
-        if (i % task->gen.n_choices == 0) { /* once for each prompt */
+        if (i % task->gen.n_choices == 0) { /* once per prompt */
             out->n_prompt += r->n_prompt;
             out->n_cached += r->n_prompt - r->n_prompt_evaluated;
         }

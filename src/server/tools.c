@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading "tools" and "tool_choice", writing "tool_calls".
+ * Reads "tools" and "tool_choice", and writes "tool_calls".
+ *
+ * All APIs use these; messages_request.c and responses_request.c translate to OpenAI's form first.
  */
 #include "server/tools.h"
 
@@ -20,7 +22,7 @@ static bool is_function(const json_t *tool)
     return type && strcmp(type, "function") == 0 && name && name[0];
 }
 
-/* The tool of this name; NULL: none. */
+/* The tool with this name; NULL: none. */
 static json_t *find_tool(const json_t *tools, const char *name)
 {
     for (size_t i = 0; name && i < json_array_size(tools); i++) {
@@ -32,7 +34,7 @@ static json_t *find_tool(const json_t *tools, const char *name)
     return NULL;
 }
 
-/* "auto", "none" or "required".  *is_off: "none". */
+/* Reads "auto", "none" or "required".  *is_off: "none". */
 static bool read_mode(struct tn_task *task, const char *mode, bool *is_off)
 {
     *is_off = mode && strcmp(mode, "none") == 0;
@@ -45,8 +47,8 @@ static const char *name_of(const json_t *o)
     return json_string_value(tn_json_member(o, "name"));
 }
 
-/* {"mode":..., "tools":[...]}: the request's tools become those of the list, which are written as
- * in chat completions or as in responses. */
+/* Reads {"mode":..., "tools":[...]}: restricts the request's tools to that list, which is written
+ * as in chat completions or as in responses. */
 static bool allow_tools(struct tn_task *task, const json_t **tools, const json_t *allowed,
                         struct tn_refusal *r)
 {
@@ -90,7 +92,8 @@ static bool read_choice_object(struct tn_task *task, const json_t **tools, const
            tn_refuse(r, 400, "tool_choice", "\"tool_choice\" names no function of \"tools\"");
 }
 
-/* "auto", "none" (*is_off), "required", a function, or allowed tools, which *tools become. */
+/* Reads "auto", "none" (*is_off), "required", a function, or a list of allowed tools, which
+ * replaces *tools. */
 static bool read_choice(struct tn_task *task, const json_t **tools, bool *is_off,
                         struct tn_refusal *r)
 {
@@ -127,15 +130,15 @@ bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
                              "{\"name\":...}}", i);
     if (!read_choice(task, &tools, &is_off, r))
         return false;
-    if (task->gen.has_form && !is_off && !task->must_call)
-        return tn_refuse(r, 400, "tools", "\"tools\" cannot be called in an answer of a form; "
-                                          "with \"tool_choice\" required or none they go together");
+    if (task->gen.is_structured && !is_off && !task->must_call)
+        return tn_refuse(r, 400, "tools", "\"tools\" cannot be combined with structured output; "
+                                          "they can if \"tool_choice\" is required or none");
     if (json_is_true(tn_json_member(task->body, "logprobs")) && !is_off)
-        return tn_refuse(r, 400, "logprobs", "\"logprobs\" are not given with \"tools\"");
+        return tn_refuse(r, 400, "logprobs", "\"logprobs\" cannot be combined with \"tools\"");
     task->tools = is_off ? NULL : tools;
-    if (task->must_call) { /* the form is for answers, and this is a call */
-        task->gen.form = (struct tn_form){.kind = TN_FORM_TEXT};
-        task->gen.has_form = true;
+    if (task->must_call) { /* the output format constrains answers, not forced calls */
+        task->gen.output = (struct tn_output){.kind = TN_OUTPUT_TEXT};
+        task->gen.is_structured = true;
     }
     return true;
 }
@@ -153,7 +156,7 @@ bool tn_tools_are_known(const struct tn_server_model *model)
                                               &params, NULL) == TERN_OK;
 }
 
-/* ---- calls that must be ---- */
+/* ---- forced tool calls ---- */
 
 bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
 {

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tools of a request, and their calls in its answers; of conversations in all APIs.
+ * The tools of a request, and tool calls in answers, for the conversations of all APIs.
+ *
+ * chat/call_form.c knows the formats in which models write calls.
  */
 #ifndef TN_TOOLS_H
 #define TN_TOOLS_H
 
 #include "server/task.h"
 
-/* Does the model's chat template know tools, in a form of calls that is known? */
+/* Does the model's chat template support tools, with a known format of calls? */
 bool tn_tools_are_known(const struct tn_server_model *model);
 
-/* The "tools" of a request of any API, NULL where it has none.  false: refused, before anything is
- * made of a list that is too long. */
+/* Finds the "tools" of a request of any API; NULL: none.  false: refused, because the list is too
+ * long to be processed. */
 bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal *refusal);
 
-/* answer->tools becomes the request's "tools", unless there are none or "tool_choice" is "none".
- * false: refused.  Read behind the form of the answer and before its other parameters. */
+/* Sets task->tools unless there are none or "tool_choice" is "none".  Must be called after the
+ * output format is read and before other parameters.  false: refused. */
 bool tn_tools_read(struct tn_task *task, struct tn_refusal *refusal);
 
-/* Binds an answer that must be a call to the grammar of one, when the form of calls is known.  A
- * part of a tn_task_prepare_fn.  false: refused. */
+/* Constrains an answer that must be a call to the grammar of calls, if their format is known.  For
+ * use in a tn_task_prepare_fn.  false: refused. */
 bool tn_tools_bind(struct tn_task *task, struct tn_refusal *refusal);
 
-/* ,"tool_calls":[...] with all calls of a choice, as OpenAI writes them in messages. */
+/* ,"tool_calls":[...] with all calls of a choice, in OpenAI's format. */
 void tn_tools_append_openai(struct tn_buf *out, const struct tn_task *task,
                             const struct tn_choice *choice);
-/* The next delta of an OpenAI stream, {"tool_calls":[...]}: a call without arguments, or more of
- * the arguments of the last one.  false: there is none yet. */
+/* The next delta of an OpenAI stream, {"tool_calls":[...]}: a call without arguments, or more
+ * arguments of the last call.  false: none yet. */
 bool tn_tools_append_delta(struct tn_buf *out, const struct tn_task *task,
                            struct tn_choice *choice);
-/* ,"tool_calls":[...] with the calls from number `first` on, as Ollama writes them. */
+/* ,"tool_calls":[...] with the calls from index `first` on, in Ollama's format. */
 void tn_tools_append_ollama(struct tn_buf *out, const struct tn_task *task,
                             const struct tn_choice *choice, size_t first);
 

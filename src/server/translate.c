@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What translations share.
+ * Helpers for translating requests of other APIs to chat completions.
+ *
+ * A failure is recorded once, so the translators need one check at their end.
  */
 #include "server/translate.h"
 
@@ -70,7 +72,7 @@ json_t *tn_translation_message(struct tn_translation *t, json_t *messages, const
     json_t *message = json_object();
     tn_translation_set(t, message, "role", json_string(role));
     tn_translation_add(t, messages, message);
-    return t->failed ? NULL : message; /* one that could not be added is freed */
+    return t->failed ? NULL : message; /* a message that could not be added was freed */
 }
 
 json_t *tn_translation_join(struct tn_translation *t, const json_t *parts, const char *type,
@@ -99,7 +101,7 @@ json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct
     return NULL;
 }
 
-/* A block can become two objects. */
+/* a block can become two objects */
 #define TREES 2u
 
 bool tn_translation_hold(struct tn_task *task, struct tn_refusal *r)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whole answers that take long.
+ * Heartbeats for complete answers that take long, and their late errors.
+ *
+ * Once the head is sent, errors can only be reported in the body.
  */
 #include "server/waiting.h"
 
@@ -11,7 +13,7 @@
 void tn_waiting_tick(struct tn_waiting *w, struct tn_conn *conn, uint64_t now_ns)
 {
     const bool may_be_gone = conn->has_ended && now_ns - conn->ended_ns > TN_CONN_PROBE_NS;
-    if (!w->has_head && (may_be_gone || now_ns - w->began_ns > SLOW_NS)) {
+    if (!w->has_head && (may_be_gone || now_ns - w->request_ns > SLOW_NS)) {
         w->has_head = true;
         tn_stream_begin(conn, 200, "application/json");
         w->written_ns = now_ns;

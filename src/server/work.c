@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The mailboxes, and the loop of the engine's thread.
+ * The mailboxes between the loop thread and a worker thread, and the worker's loop.
+ *
+ * The engine thread, the reader and the parser are workers; only the engine thread has schedulers.
  */
 #include "server/work.h"
 
@@ -12,27 +14,27 @@
 #include "plat/lock.h"
 #include "plat/plat.h"
 
-struct station { /* a scheduler and its jobs */
+struct run_queue { /* a scheduler and its jobs */
     struct tern_scheduler *scheduler;
     struct tn_job *jobs;
 };
 
-/* Errands in the order in which they came. */
+/* Work items in order of arrival. */
 struct queue {
-    struct tn_errand *first, **end;
+    struct tn_work_item *first, **end;
 };
 
 struct tn_work {
     struct tn_lock lock;
     struct tn_job *inbox, **inbox_end;       /* locked */
-    struct queue errands;                    /* locked: they came since the engine looked last */
+    struct queue items;                    /* locked: submitted since the worker last looked */
     struct tn_message *outbox, **outbox_end; /* locked */
-    struct queue queues[2]; /* engine: short errands, long ones */
-    _Atomic uint32_t n_signals; /* the engine's thread sleeps on this */
+    struct queue queues[2]; /* worker: short items, long items */
+    _Atomic uint32_t n_signals; /* the worker sleeps on this */
     _Atomic bool is_stopping;
-    bool has_said; /* engine: messages since the last wake */
-    uint32_t n_stations;
-    struct station stations[];
+    bool has_posted; /* worker: messages were posted since the last wake */
+    uint32_t n_run_queues;
+    struct run_queue run_queues[];
 };
 
 static void queue_init(struct queue *queue)
@@ -41,36 +43,37 @@ static void queue_init(struct queue *queue)
     queue->end = &queue->first;
 }
 
-static void queue_add(struct queue *queue, struct tn_errand *errand)
+static void queue_add(struct queue *queue, struct tn_work_item *item)
 {
-    errand->next = NULL;
-    *queue->end = errand;
-    queue->end = &errand->next;
+    item->next = NULL;
+    *queue->end = item;
+    queue->end = &item->next;
 }
 
-static struct tn_errand *queue_take(struct queue *queue)
+static struct tn_work_item *queue_take(struct queue *queue)
 {
-    struct tn_errand *errand = queue->first;
-    if (errand && !errand->next)
+    struct tn_work_item *item = queue->first;
+    if (item && !item->next)
         queue_init(queue);
-    else if (errand)
-        queue->first = errand->next;
-    return errand;
+    else if (item)
+        queue->first = item->next;
+    return item;
 }
 
 tern_status tn_work_create(struct tn_work **out, struct tern_scheduler *const *schedulers,
                            uint32_t n_schedulers, struct tern_error *err)
 {
-    struct tn_work *work = tn_alloc_zeroed(1, sizeof *work + n_schedulers * sizeof(struct station));
+    struct tn_work *work =
+        tn_alloc_zeroed(1, sizeof *work + n_schedulers * sizeof *work->run_queues);
     *out = work;
     if (!work)
         return tn_fail(err, TERN_MEMORY, "no memory for the server's work");
-    work->n_stations = n_schedulers;
+    work->n_run_queues = n_schedulers;
     for (uint32_t i = 0; i < n_schedulers; i++)
-        work->stations[i].scheduler = schedulers[i];
+        work->run_queues[i].scheduler = schedulers[i];
     work->inbox_end = &work->inbox;
     work->outbox_end = &work->outbox;
-    queue_init(&work->errands);
+    queue_init(&work->items);
     for (size_t i = 0; i < TN_COUNT_OF(work->queues); i++)
         queue_init(&work->queues[i]);
     return tn_ok(err);
@@ -82,7 +85,7 @@ void tn_work_free(struct tn_work *work)
         return;
     for (struct tn_message *m = work->outbox, *next; m; m = next) {
         next = m->next;
-        if (m->kind != TERN_EVENT_END && !m->errand)
+        if (m->kind != TERN_EVENT_END && !m->item)
             tn_free(m);
     }
     tn_free(work);
@@ -94,7 +97,7 @@ static void signal_engine(struct tn_work *work)
     tn_wake_all(&work->n_signals);
 }
 
-/* ---- the loop's side ---- */
+/* ---- loop thread ---- */
 
 void tn_work_submit(struct tn_work *work, struct tn_job *job)
 {
@@ -106,32 +109,32 @@ void tn_work_submit(struct tn_work *work, struct tn_job *job)
     signal_engine(work);
 }
 
-/* Either the engine's thread sees the flag when it submits the job, or its number is there. */
+/* Either the worker sees the flag when it submits the job, or the scheduler's id is set already. */
 void tn_work_cancel(struct tn_work *work, struct tn_job *job)
 {
     atomic_store(&job->is_cancelled, true);
     uint64_t id = atomic_load(&job->scheduler_id);
     if (id)
-        tern_scheduler_cancel(work->stations[job->i_model].scheduler, id);
+        tern_scheduler_cancel(work->run_queues[job->i_model].scheduler, id);
     signal_engine(work);
 }
 
-void tn_work_run_errand(struct tn_work *work, struct tn_errand *errand)
+void tn_work_run_item(struct tn_work *work, struct tn_work_item *item)
 {
     tn_lock_take(&work->lock);
-    queue_add(&work->errands, errand);
+    queue_add(&work->items, item);
     tn_lock_release(&work->lock);
     signal_engine(work);
 }
 
-void tn_work_cancel_errand(struct tn_errand *errand)
+void tn_work_cancel_item(struct tn_work_item *item)
 {
-    atomic_store(&errand->is_cancelled, true);
+    atomic_store(&item->is_cancelled, true);
 }
 
-bool tn_work_errand_is_cancelled(const struct tn_errand *errand)
+bool tn_work_item_is_cancelled(const struct tn_work_item *item)
 {
-    return atomic_load(&errand->is_cancelled);
+    return atomic_load(&item->is_cancelled);
 }
 
 struct tn_message *tn_work_take(struct tn_work *work)
@@ -159,10 +162,10 @@ static void post(struct tn_work *work, struct tn_message *m)
     *work->outbox_end = m;
     work->outbox_end = &m->next;
     tn_lock_release(&work->lock);
-    work->has_said = true;
+    work->has_posted = true;
 }
 
-/* The message and what it points to, in one piece of memory. */
+/* Copies an event and the data it points to into one block. */
 static struct tn_message *copy_event(const struct tern_event *e, struct tn_job *job)
 {
     size_t n_logprob_bytes = e->n_logprobs * sizeof *e->logprobs;
@@ -189,7 +192,7 @@ static void say(struct tn_work *work, const struct tern_event *e, struct tn_job 
         post(work, m);
     } else if (!job->is_short) { /* an answer with a gap is worse than none */
         job->is_short = true;
-        tern_scheduler_cancel(work->stations[job->i_model].scheduler, e->request);
+        tern_scheduler_cancel(work->run_queues[job->i_model].scheduler, e->request);
     }
 }
 
@@ -198,7 +201,7 @@ static void say_end(struct tn_work *work, struct tn_job *job)
     if (job->is_short)
         job->status = tn_fail(&job->error, TERN_MEMORY, "no memory for the answer");
     job->end = (struct tn_message){.job = job, .kind = TERN_EVENT_END};
-    post(work, &job->end); /* the job is the loop's from here on */
+    post(work, &job->end); /* the job belongs to the loop thread again */
 }
 
 /* ---- jobs ---- */
@@ -213,7 +216,7 @@ static void adjust(void *arg, float *logits, uint32_t n_vocab)
 
 static void start(struct tn_work *work, struct tn_job *job)
 {
-    struct station *station = &work->stations[job->i_model];
+    struct run_queue *run_queue = &work->run_queues[job->i_model];
     uint64_t id = 0;
     if (job->n_biases > 0)
         job->request.adjust = adjust;
@@ -223,28 +226,29 @@ static void start(struct tn_work *work, struct tn_job *job)
         say_end(work, job);
         return;
     }
-    job->status = tern_scheduler_submit(station->scheduler, &job->request, &id, &job->error);
+    job->status = tern_scheduler_submit(run_queue->scheduler, &job->request, &id, &job->error);
     if (job->status != TERN_OK) {
         say_end(work, job);
         return;
     }
-    job->next = station->jobs;
-    station->jobs = job;
+    job->next = run_queue->jobs;
+    run_queue->jobs = job;
     atomic_store(&job->scheduler_id, id);
     if (atomic_load(&job->is_cancelled))
-        tern_scheduler_cancel(station->scheduler, id);
+        tern_scheduler_cancel(run_queue->scheduler, id);
 }
 
-static void remove_job(struct station *station, const struct tn_job *job)
+static void remove_job(struct run_queue *run_queue, const struct tn_job *job)
 {
-    for (struct tn_job **p = &station->jobs; *p; p = &(*p)->next)
+    for (struct tn_job **p = &run_queue->jobs; *p; p = &(*p)->next)
         if (*p == job) {
             *p = job->next;
             return;
         }
 }
 
-static void take_event(struct tn_work *work, struct station *station, const struct tern_event *e)
+static void take_event(struct tn_work *work, struct run_queue *run_queue,
+                       const struct tern_event *e)
 {
     struct tn_job *job = e->arg;
     if (e->kind != TERN_EVENT_END) {
@@ -261,76 +265,77 @@ static void take_event(struct tn_work *work, struct station *station, const stru
     job->result = e->result;
     job->status = e->status;
     job->error = e->error;
-    remove_job(station, job);
+    remove_job(run_queue, job);
     say_end(work, job);
 }
 
-/* All of its jobs end with this. */
-static void fail_all(struct tn_work *work, struct station *station, const struct tern_error *why)
+/* Ends all jobs of a scheduler with this error. */
+static void fail_all(struct tn_work *work, struct run_queue *run_queue,
+                     const struct tern_error *why)
 {
-    while (station->jobs) {
-        struct tn_job *job = station->jobs;
-        station->jobs = job->next;
+    while (run_queue->jobs) {
+        struct tn_job *job = run_queue->jobs;
+        run_queue->jobs = job->next;
         job->status = why->status;
         job->error = *why;
         say_end(work, job);
     }
 }
 
-static tern_status step(struct tn_work *work, struct station *station, struct tern_error *err)
+static tern_status step(struct tn_work *work, struct run_queue *run_queue, struct tern_error *err)
 {
     const struct tern_event *events;
     size_t n_events;
     bool is_idle;
     tern_status status =
-        tern_scheduler_step(station->scheduler, &events, &n_events, &is_idle, err);
+        tern_scheduler_step(run_queue->scheduler, &events, &n_events, &is_idle, err);
     for (size_t i = 0; i < n_events; i++)
-        take_event(work, station, &events[i]);
+        take_event(work, run_queue, &events[i]);
     if (status == TERN_INTERRUPTED)
         return tn_ok(err);
     if (status != TERN_OK)
-        fail_all(work, station, err);
+        fail_all(work, run_queue, err);
     return status;
 }
 
-/* ---- errands ---- */
+/* ---- work items ---- */
 
-/* A part of the first one. */
-static void run_part(struct tn_work *work, struct queue *queue)
+/* Runs one slice of the first item. */
+static void run_slice(struct tn_work *work, struct queue *queue)
 {
-    struct tn_errand *errand = queue->first;
-    if (!errand)
+    struct tn_work_item *item = queue->first;
+    if (!item)
         return;
-    enum tn_part part =
-        tn_work_errand_is_cancelled(errand) ? TN_PART_LAST : errand->run(errand->owner);
-    if (part == TN_PART_STAYS)
+    enum tn_slice part =
+        tn_work_item_is_cancelled(item) ? TN_SLICE_LAST : item->run(item->owner);
+    if (part == TN_SLICE_STAYS)
         return;
     (void)queue_take(queue);
-    if (part == TN_PART_YIELDS) {
-        queue_add(queue, errand);
+    if (part == TN_SLICE_YIELDS) {
+        queue_add(queue, item);
         return;
     }
-    errand->end = (struct tn_message){.errand = errand};
-    post(work, &errand->end); /* the errand is the loop's from here on */
+    item->end = (struct tn_message){.item = item};
+    post(work, &item->end); /* the item belongs to the loop thread again */
 }
 
 static void run_errands(struct tn_work *work)
 {
     for (size_t i = 0; i < TN_COUNT_OF(work->queues); i++)
-        run_part(work, &work->queues[i]);
+        run_slice(work, &work->queues[i]);
 }
 
-/* ---- the engine's thread ---- */
+/* ---- worker thread ---- */
 
 static void take_inbox(struct tn_work *work)
 {
-    struct tn_errand *errand;
+    struct tn_work_item *item;
     tn_lock_take(&work->lock);
     struct tn_job *job = work->inbox;
     work->inbox = NULL;
     work->inbox_end = &work->inbox;
-    while ((errand = queue_take(&work->errands)) != NULL)
-        queue_add(&work->queues[errand->is_long], errand);
+    while ((item = queue_take(&work->items)) != NULL)
+        queue_add(&work->queues[item->is_long], item);
     tn_lock_release(&work->lock);
     while (job) {
         struct tn_job *next = job->next;
@@ -344,8 +349,8 @@ static bool has_work(const struct tn_work *work)
     for (size_t i = 0; i < TN_COUNT_OF(work->queues); i++)
         if (work->queues[i].first)
             return true;
-    for (uint32_t i = 0; i < work->n_stations; i++)
-        if (work->stations[i].jobs)
+    for (uint32_t i = 0; i < work->n_run_queues; i++)
+        if (work->run_queues[i].jobs)
             return true;
     return false;
 }
@@ -353,9 +358,9 @@ static bool has_work(const struct tn_work *work)
 static tern_status step_all(struct tn_work *work, struct tern_error *err)
 {
     tern_status status = TERN_OK;
-    for (uint32_t i = 0; i < work->n_stations && status == TERN_OK; i++)
-        if (work->stations[i].jobs)
-            status = step(work, &work->stations[i], err);
+    for (uint32_t i = 0; i < work->n_run_queues && status == TERN_OK; i++)
+        if (work->run_queues[i].jobs)
+            status = step(work, &work->run_queues[i], err);
     return status;
 }
 
@@ -367,9 +372,9 @@ tern_status tn_work_run(struct tn_work *work, void (*wake)(void), struct tern_er
         take_inbox(work);
         run_errands(work);
         status = step_all(work, err);
-        if (work->has_said)
+        if (work->has_posted)
             wake();
-        work->has_said = false;
+        work->has_posted = false;
         if (status == TERN_OK && !has_work(work) && !atomic_load(&work->is_stopping))
             tn_wait_on(&work->n_signals, seen, 0);
     }

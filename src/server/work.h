@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between the loop's thread, which talks to clients, and the engine's thread, which computes.
+ * Passes work from the loop thread to a worker thread: the engine thread, which computes, or one of
+ * those that read requests.
  *
- *   loop                                          engine
- *   tn_work_submit  ->  inbox of jobs         ->  tern_scheduler_submit, _step, _step, ...
- *   tn_work_run_errand  -> inbox of errands   ->  a part of one, a step of all jobs, a part, ...
- *   tn_work_take    <-  outbox of messages    <-  text, log-probabilities, the end
+ *   loop                                          worker
+ *   tn_work_submit    ->  inbox of jobs       ->  tern_scheduler_submit, _step, _step, ...
+ *   tn_work_run_item  ->  inbox of items      ->  a slice of one, a step of all jobs, a slice, ...
+ *   tn_work_take      <-  outbox of messages  <-  text, log-probabilities, the end
  *
- * A job or an errand belongs to the loop, but between its submit and its last message the engine's
- * thread uses it; the loop may only cancel it then.  No thread waits for the other while it has
- * work.
+ * The worker uses a job or item from its submission to its last message; meanwhile the loop may
+ * only cancel it.  Neither thread waits for the other while it has work.
  */
 #ifndef TN_WORK_H
 #define TN_WORK_H
@@ -23,11 +23,12 @@
 
 struct tn_job;
 
-/* What the engine says; tn_free, but for an end, which is part of its job or errand. */
+/* A message of the worker.  Free with tn_free, except an end, which is embedded in its job or item.
+ */
 struct tn_message {
     struct tn_message *next;
     struct tn_job *job;
-    struct tn_errand *errand; /* it has ended; NULL: this is about a job */
+    struct tn_work_item *item; /* the item has ended; NULL: about a job */
     enum tern_event_kind kind;
     uint32_t id;
     const char *text;
@@ -45,13 +46,13 @@ struct tn_bias {
 
 struct tn_job {
     uint32_t i_model;
-    struct tern_request request; /* `adjust` and `arg` are work.c's */
+    struct tern_request request; /* `adjust` and `arg` are set by work.c */
     const struct tn_bias *biases;
     uint32_t n_biases;
-    void *owner;                      /* the loop's */
-    uint32_t i_choice;                /* the loop's */
+    void *owner;                      /* for the loop thread */
+    uint32_t i_choice;                /* for the loop thread */
 
-    /* At the end, when the message with kind TERN_EVENT_END is taken: */
+    /* Valid when the message with kind TERN_EVENT_END is taken: */
     struct tern_generate_result result;
     tern_status status;
     struct tern_error error;
@@ -61,59 +62,59 @@ struct tn_job {
     struct tn_message end;
     _Atomic uint64_t scheduler_id;
     _Atomic bool is_cancelled;
-    bool is_short; /* a message was lost: no memory */
+    bool is_short; /* a message was lost: out of memory */
 };
 
-enum tn_part {
-    TN_PART_LAST,  /* the errand has ended */
-    TN_PART_YIELDS, /* other errands may have a part first */
-    TN_PART_STAYS, /* it holds something that others would use too */
+enum tn_slice {
+    TN_SLICE_LAST,  /* the item is finished */
+    TN_SLICE_YIELDS, /* other items may run first */
+    TN_SLICE_STAYS, /* it holds a resource that others need, so it continues next */
 };
 
-/* What else the thread does, because it takes long or needs the engine: ids of a text, a vector.
- * Between two steps of the jobs a part of one errand is done, so that an errand of any
- * length delays an answer's next token by one part. */
-struct tn_errand {
-    enum tn_part (*run)(void *owner); /* engine's thread: does a part */
-    void (*done)(void *owner); /* loop's thread, behind the last part or behind a cancel */
+/* A work item: anything else that takes long or needs the engine, such as encoding or embedding a
+ * text.  The worker alternates between a step of the jobs and a slice of one item, so an item of
+ * any length delays an answer's next token by one slice only. */
+struct tn_work_item {
+    enum tn_slice (*run)(void *owner); /* worker: runs one slice */
+    void (*done)(void *owner); /* loop thread, after the last slice or a cancellation */
     void *owner;
-    bool is_long; /* has many parts: those that have one are not kept waiting by it */
+    bool is_long; /* has many slices; short items run before it */
 
     /* private */
-    struct tn_errand *next;
+    struct tn_work_item *next;
     struct tn_message end;
     _Atomic bool is_cancelled;
 };
 
 struct tn_work;
 
-/* Schedulers outlive the work.  Their threads and those of the engine are not started here. */
+/* Schedulers must outlive the work.  Starts no threads. */
 tern_status tn_work_create(struct tn_work **out, struct tern_scheduler *const *schedulers,
                            uint32_t n_schedulers, struct tern_error *err);
 void tn_work_free(struct tn_work *work);
 
-/* ---- the loop's thread ---- */
+/* ---- loop thread ---- */
 
 void tn_work_submit(struct tn_work *work, struct tn_job *job);
-/* Its end comes within a token or a part of its prompt. */
+/* Its end arrives within one step. */
 void tn_work_cancel(struct tn_work *work, struct tn_job *job);
-void tn_work_run_errand(struct tn_work *work, struct tn_errand *errand);
-/* It has no more parts than the one that runs. */
-void tn_work_cancel_errand(struct tn_errand *errand);
-/* Any thread: a part that takes long looks. */
-bool tn_work_errand_is_cancelled(const struct tn_errand *errand);
-/* All messages since the last call, oldest first; NULL: none. */
+void tn_work_run_item(struct tn_work *work, struct tn_work_item *item);
+/* It ends after the current slice. */
+void tn_work_cancel_item(struct tn_work_item *item);
+/* Any thread; for long slices. */
+bool tn_work_item_is_cancelled(const struct tn_work_item *item);
+/* Takes all messages since the last call, oldest first; NULL: none. */
 struct tn_message *tn_work_take(struct tn_work *work);
 
-/* ---- the engine's thread ---- */
+/* ---- worker thread ---- */
 
-/* Computes until tn_work_stop.  `wake` is called when there are messages.  TERN_MAPPED_IO: a
- * model's file has changed; all jobs have ended with that. */
+/* Computes until tn_work_stop.  Calls `wake` when there are messages.  TERN_MAPPED_IO: a model's
+ * file has changed; all of its jobs have ended with that error. */
 tern_status tn_work_run(struct tn_work *work, void (*wake)(void), struct tern_error *err);
 
 /* ---- any thread ---- */
 
-/* Jobs that have not ended get no more messages. */
+/* Jobs in progress get no further messages. */
 void tn_work_stop(struct tn_work *work);
 
 #endif

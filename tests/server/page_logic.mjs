@@ -359,8 +359,8 @@ await test("saved conversations", () => {
             [{id: "n", name: "n", hash: "f".repeat(16)}]);
     refused(t => t.replace("\"version\": 1", "\"version\": 2"), "another version");
     refused(t => t.replace("\"role\":\"user\"", "\"role\":5"), "role");
-    refused(t => t.replace("\"forgotten\": 0", "\"forgotten\": 5"), "no saved");
-    refused(t => t.slice(0, 200), "no saved");
+    refused(t => t.replace("\"forgotten\": 0", "\"forgotten\": 5"), "not a saved");
+    refused(t => t.slice(0, 200), "not a saved");
     for (const damaged of ["", "{}", text.slice(0, -1), text + " ", text.slice(0, 40),
                            text.replace(/"checksum.*/, "")])
         assert.throws(() => saved.split(new TextEncoder().encode(damaged)), /file is/);

@@ -192,7 +192,7 @@ static void who_may_be_gone_is_written_to(void **state)
     for (int has_ended = 0; has_ended < 2; has_ended++) {
         struct tn_conn conn = {.state = TN_CONN_BUSY, .host = &host, .has_ended = has_ended,
                                .ended_ns = began_ns};
-        struct tn_waiting waiting = {.began_ns = began_ns, .written_ns = began_ns};
+        struct tn_waiting waiting = {.request_ns = began_ns, .written_ns = began_ns};
         tn_waiting_tick(&waiting, &conn, began_ns + TN_CONN_PROBE_NS);
         assert_int_equal(conn.out.n_bytes, 0);
         tn_waiting_tick(&waiting, &conn, began_ns + TN_HEARTBEAT_NS);

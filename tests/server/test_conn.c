@@ -23,7 +23,7 @@
 static char body[3 * MIB];
 static size_t n_body;
 static int n_done, status_done;
-static struct tn_ration ration;
+static struct tn_budget budget;
 
 static bool on_head(void *arg, struct tn_conn *conn)
 {
@@ -56,7 +56,7 @@ static void append_error(void *arg, const struct tn_conn *conn, int status, cons
 
 static const struct tn_conn_host host = {
     .on_head = on_head, .on_request = on_request, .on_done = on_done,
-    .append_error = append_error, .ration = &ration};
+    .append_error = append_error, .budget = &budget};
 
 struct pair {
     struct tn_conn conn;
@@ -115,7 +115,7 @@ static void end(struct pair *p)
 {
     tn_conn_fini(&p->conn);
     close(p->client);
-    assert_int_equal(ration.n_held, 0);
+    assert_int_equal(budget.n_held, 0);
 }
 
 static int begin_test(void **state)
@@ -123,7 +123,7 @@ static int begin_test(void **state)
     (void)state;
     memset(body, 'x', sizeof body);
     n_done = status_done = 0;
-    ration = (struct tn_ration){.n_bytes = 4 * MIB};
+    budget = (struct tn_budget){.n_bytes = 4 * MIB};
     return 0;
 }
 
@@ -133,7 +133,7 @@ static void an_answer_on_its_way_is_held(void **state)
     (void)state;
     ask(&one, 3 * MIB, "");
     assert_int_equal(status_done, 200);
-    assert_in_range(ration.n_held, 3 * MIB - TN_CONN_MAX_UNSENT, 3 * MIB);
+    assert_in_range(budget.n_held, 3 * MIB - TN_CONN_MAX_UNSENT, 3 * MIB);
     ask(&two, 3 * MIB, ""); /* there is no room for another one */
     assert_int_equal(status_done, 503);
     assert_in_range(take(&two, MIB), 1, 1000);
@@ -142,7 +142,7 @@ static void an_answer_on_its_way_is_held(void **state)
     assert_int_equal(status_done, 200);
     while (take(&one, MIB) > 0)
         ;
-    assert_int_equal(ration.n_held, 0);
+    assert_int_equal(budget.n_held, 0);
     end(&three);
     end(&two);
     end(&one);
@@ -153,7 +153,7 @@ static void what_is_held_is_given_back_when_a_client_goes(void **state)
     struct pair p;
     (void)state;
     ask(&p, 3 * MIB, "");
-    assert_true(ration.n_held > 2 * MIB);
+    assert_true(budget.n_held > 2 * MIB);
     end(&p);
 }
 
@@ -254,7 +254,7 @@ static void pipelined_requests_are_taken_in_turns(void **state)
     assert_in_range(p.conn.out.n_bytes - p.conn.n_sent, SIZE, TN_CONN_MAX_UNSENT + SIZE + 1000);
     while ((n_now = take(&p, 1000)) > 0) { /* never all that is there */
         n_taken += n_now;
-        assert_true(ration.n_held < MIB);
+        assert_true(budget.n_held < MIB);
     }
     assert_int_equal(n_done, N);
     assert_true(n_taken > N * (size_t)SIZE);

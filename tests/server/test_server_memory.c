@@ -203,7 +203,7 @@ static bool has_shape(const char *method_and_path, const char *body)
 {
     const char *path = strchr(method_and_path, '/');
     const bool has_path = !strstr(body, "all connections are in use") &&
-                          !strstr(body, "others are being answered");
+                          !strstr(body, "no memory for the request: other");
     if (has_path && begins_with(path, "/api/"))
         return begins_with(body, "{\"error\":\"");
     if (has_path && begins_with(path, "/v1/messages"))

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Answers that are being written: at most one for each conversation, also for those that are not
-// shown at the moment.
+// Answers in progress: at most one per conversation, including conversations that are not shown.
 import {Refusal, ask} from "./stream.js";
 import {add, forgetMore, messagesFor, path, touch} from "./tree.js";
 import {explain, figures, overlong, readingProgress, speed} from "./words.js";
 
-const SAVE_EVERY = 1500;   // ms, while an answer grows
+const SAVE_EVERY = 1500;   // ms between saves while an answer grows
 
 // `app`: {key(), modelOf(chat), save(chat), shows(chat, node, live), ends(chat, node), askKey(),
 //         isGone()}
@@ -20,14 +19,14 @@ export class Answers {
         return this.runs.get(chat.id)?.node.id;
     }
 
-    // Resolves when it has ended.
+    // Resolves when the answer has ended.
     stop(chat) {
         const run = this.runs.get(chat.id);
         run?.controller.abort();
         return run?.ended;
     }
 
-    // Whoever leaves finds what was written.
+    // Marks answers as left when the tab is closed, so that their text is kept.
     leave() {
         for (const {chat, node} of this.runs.values()) {
             node.stop = "left";
@@ -36,7 +35,7 @@ export class Answers {
         }
     }
 
-    // Answers `question`; into `node`, an answer that failed, or a new one.
+    // Answers `question`, into `node` (an answer that failed) or a new node.
     start(chat, question, node) {
         if (this.runs.has(chat.id))
             return;
@@ -55,7 +54,7 @@ export class Answers {
             this.#begin(chat, node, node);
     }
 
-    // `last`: the last message that the model is sent.
+    // `last`: the last message sent to the model.
     #begin(chat, last, node) {
         delete node.error;
         delete node.action;
@@ -90,7 +89,7 @@ export class Answers {
         return {...body, prompt: messages.map(message => message.content).join("")};
     }
 
-    // When the context is full, the oldest messages are left out until the rest fits.
+    // When the context is full, the oldest messages are dropped until the rest fits.
     async #askUntilItFits(run, last) {
         for (;;) {
             const {chat, controller} = run, model = this.app.modelOf(chat);
@@ -136,7 +135,7 @@ export class Answers {
         run.text += text;
         if (!run.frame)
             run.frame = requestAnimationFrame(() => this.#show(run));
-        if (document.hidden)   // no frames come
+        if (document.hidden)   // a hidden page gets no animation frames
             this.#read(run);
         if (now - (run.saved || run.first) > SAVE_EVERY) {
             run.saved = now;
@@ -145,7 +144,7 @@ export class Answers {
         }
     }
 
-    // The text so far, as thoughts and answer.
+    // Splits the text so far into reasoning and answer.
     #read(run) {
         const {node} = run;
         node.reasoning = run.thought;
@@ -189,7 +188,7 @@ export class Answers {
     }
 }
 
-// Tokens of the context after the last answer that says so; 0: unknown.
+// Context tokens after the last answer that reports them; 0: unknown.
 export function usedTokens(chat) {
     const nodes = path(chat).filter(node => node.usage);
     return nodes.length > 0 ? nodes[nodes.length - 1].usage.total_tokens : 0;

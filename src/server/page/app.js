@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The page: what is shown, and what happens when people do something.
+// The page's controller: the displayed conversation, and the handlers of user actions.
 //
 //   stream.js    requests and events          tree.js      a conversation as data
-//   markdown.js  Markdown as data             render.js    the same as elements
-//   store.js     conversations, kept          saved.js     conversations as files
-//   answers.js   answers being written        view.js      messages as elements
+//   markdown.js  Markdown as data             render.js    Markdown as elements
+//   store.js     stored conversations         saved.js     conversations as files
+//   answers.js   answers in progress          view.js      messages as elements
 //   settings.js  the dialog                   sidebar.js   the list of conversations
 //   words.js     numbers and errors as text
 import {Answers, usedTokens} from "./answers.js";
@@ -19,21 +19,21 @@ import {add, children, markInterrupted, newChat, path, show, titleOf} from "./tr
 import {Messages, welcome} from "./view.js";
 import {contextUse} from "./words.js";
 
-const POLL_EVERY = 2000;   // ms, while the server is away
+const POLL_EVERY = 2000;   // ms between attempts while the server is unreachable
 
 const get = id => document.getElementById(id);
 
 const page = {
     info: null,        // /page.json: {version, models, defaults}
     chats: new Map(),  // id -> conversation
-    chat: null,        // the one that is shown
+    chat: null,        // the one shown
     store: null,
     key: recall("session", "key"),
 };
 
 // ---- the server ----
 
-// Those that can chat.
+// The models that can chat.
 function models() {
     return page.info ? page.info.models.filter(model => !model.is_embedding) : [];
 }
@@ -51,7 +51,7 @@ function warn(text) {
     get("banner").hidden = !text;
 }
 
-// Asks for the key; false: none was given.
+// Asks the user for the key.  false: none was entered.
 function askKey() {
     const dialog = get("ask-key");
     if (dialog.open)
@@ -98,9 +98,9 @@ async function connect() {
     }
 }
 
-// Looks again and again until the server is back.
+// Polls until the server is back.
 function isGone() {
-    warn("The server does not answer. Everything here is kept; start tern serve again to go on.");
+    warn("The server does not answer. Everything here is kept; start tern serve again to continue.");
     if (page.poll)
         return;
     page.poll = setInterval(async () => {
@@ -115,7 +115,7 @@ function isGone() {
     }, POLL_EVERY);
 }
 
-// ---- keeping ----
+// ---- storage ----
 
 function absorb(chat, stored) {
     for (const node of Object.values(stored.nodes))
@@ -138,7 +138,7 @@ async function save(chat) {
     }
 }
 
-// Another tab has written.
+// Another tab has written a conversation.
 async function onOtherTab(id) {
     const stored = await page.store.get(id), chat = page.chats.get(id);
     if (!stored) {
@@ -159,7 +159,7 @@ async function onOtherTab(id) {
     sidebar.update();
 }
 
-// ---- showing ----
+// ---- display ----
 
 function showModels() {
     const select = get("model");
@@ -183,7 +183,7 @@ function updateMeter() {
     meter.classList.toggle("full", share > 0.85);
 }
 
-// Everything but the text of the composer.
+// Updates everything except the text of the composer.
 function update() {
     const {chat} = page, running = answers.running(chat), model = modelOf(chat);
     view.sync(chat, running);
@@ -217,14 +217,14 @@ function open(chat) {
     sidebar.close();
 }
 
-// A new conversation; kept from its first message on.
+// Starts a conversation; it is stored with its first message.
 function begin() {
     const last = JSON.parse(recall("local", "last") || "{}");
     open(newChat(last.model || models()[0]?.id || "", last.settings));
     get("question").focus();
 }
 
-// ---- talking ----
+// ---- sending messages ----
 
 const answers = new Answers({
     key: () => page.key,
@@ -318,7 +318,7 @@ async function importFile(file) {
         const response = await request("/checksum", {key: page.key, method: "POST", body});
         if ((await response.json()).checksum !== checksum)
             throw new Error("This file is damaged: " +
-                            `the checksum does not belong to its ${bytes.length} bytes.`);
+                            `the checksum does not match its ${bytes.length} bytes.`);
         const {messages, model, settings, system, ...rest} = read(bytes, models());
         const chat = {...newChat(model, settings, system), ...rest};
         for (const {reasoning_content: reasoning, content = "", ...message} of messages)
@@ -332,7 +332,7 @@ async function importFile(file) {
     }
 }
 
-// ---- wiring ----
+// ---- event handlers ----
 
 const sidebar = new Sidebar({
     chats: () => page.chats, current: () => page.chat, open, begin,
@@ -383,7 +383,7 @@ function onQuestionKey(event) {
         return;
     const isTouched = matchMedia("(hover: none) and (pointer: coarse)").matches;
     if (event.key === "Enter" && !event.shiftKey && !event.altKey &&
-        (!isTouched || event.ctrlKey)) {   // a phone has no Shift Enter
+        (!isTouched || event.ctrlKey)) {   // phones have no Shift+Enter
         event.preventDefault();
         if (!answers.running(page.chat))
             submit();

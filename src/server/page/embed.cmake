@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Writes the files of the page into one C file, each with the type that browsers are told and a tag
-# that changes with its bytes.   cmake -DOUTPUT=page_files.c "-DFILES=a.html|b.js" -P embed.cmake
+# Writes the files of the page into one C file, each with its media type and a tag that
+# changes with its bytes.   cmake -DOUTPUT=page_files.c "-DFILES=a.html|b.js" -P embed.cmake
 set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Markdown -> plain objects; render.js makes elements of them.  The text is hostile: nothing in it
-// becomes markup, HTML is shown as it is written, and the time is about linear in its length.
+// Parses Markdown to plain objects; render.js turns them into elements.
+//
+// The text is untrusted: none of it becomes markup, HTML is shown verbatim, and the time is nearly
+// linear in its length.
 //
 //   block   {type: "p" | "h" | "code" | "quote" | "list" | "table" | "hr", ...}
 //   inline  text | {type: "em" | "strong" | "del" | "link", inline, href?} | {type: "code", text}
@@ -9,9 +11,9 @@
 //
 // The blocks of parse() also have `source`, their lines: equal sources give equal blocks.
 
-const MAX_BLOCK_DEPTH = 8;   // lists in lists in quotes ...; deeper ones are text
+const MAX_BLOCK_DEPTH = 8;   // nesting of lists and quotes; deeper ones are text
 const MAX_INLINE_DEPTH = 16;
-const MAX_ADDRESS = 2000;    // characters of a link
+const MAX_ADDRESS = 2000;    // maximum length of a link
 const MAX_COLUMNS = 64;
 
 export function parse(text) {
@@ -99,7 +101,7 @@ function startsBlock(line) {
            (item && !item.isEmpty && (!item.ordered || item.start === 1));
 }
 
-// Each taker reads one block at lines[i] and returns [block, index behind it], or null.
+// Each function takes one block at lines[i] and returns [block, next index], or null.
 
 function takeFence(lines, i) {
     const fence = fenceOf(lines[i]);
@@ -128,8 +130,8 @@ function takeQuote(lines, i, depth) {
     return [{type: "quote", blocks: blocksOf(inner, depth + 1)}, end];
 }
 
-// One item: its lines, and the index behind them.  Lines belong to it that are indented like its
-// text (two columns are enough), and lines that go on without an empty one between.
+// Takes one item: its lines, and the next index.  An item includes lines indented like its text
+// (two columns are enough), and lines that follow without an empty line.
 function takeItem(lines, i, item, depth) {
     const inner = [lines[i].slice(Math.min(item.indent, lines[i].length))];
     const least = item.base + 2;
@@ -225,7 +227,7 @@ const isSpace = c => c === undefined || /\s/.test(c);
 const ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": "\"", "&#39;": "'",
                   "&nbsp;": "\u00A0"};
 
-// http and https only; null for everything else, also for what is relative to this page.
+// Accepts http and https only; null for anything else, including relative addresses.
 export function safeAddress(text) {
     if (text.length > MAX_ADDRESS || !/^https?:\/\//i.test(text))
         return null;
@@ -237,7 +239,7 @@ export function safeAddress(text) {
     }
 }
 
-// The address that begins here in running text, without the punctuation of the sentence.
+// The address at this position in running text, without the punctuation of the sentence.
 function bareAddress(text, at) {
     const match = /https?:\/\/[^\s<>"`*|]+/iy;
     match.lastIndex = at;
@@ -252,7 +254,7 @@ function bareAddress(text, at) {
     return safeAddress(address) ? address : null;
 }
 
-// (address "title") behind a link's text; returns [address, index behind] or null.
+// Parses (address "title") after a link's text; returns [address, next index] or null.
 function linkTarget(text, at) {
     let depth = 0, end = at + 1;
     const limit = Math.min(text.length, at + MAX_ADDRESS);
@@ -267,8 +269,8 @@ function linkTarget(text, at) {
     return end < limit && title.test(text) ? [text.slice(at + 1, end), title.lastIndex] : null;
 }
 
-// Collects inline nodes.  What is opened and not yet closed is a stack of frames; what stays open
-// becomes text again.
+// Collects inline nodes.  Open marks are a stack of frames; marks that are never closed become text
+// again.
 class Inline {
     constructor() {
         this.frames = [{mark: "", text: "", size: 0, nodes: []}];
@@ -296,7 +298,7 @@ class Inline {
         this.n_open[mark]++;
     }
 
-    // The frames above the last one of this kind become text in it; it comes off the stack.
+    // Pops the last frame of this kind; frames above it become text in it.
     pop(mark) {
         let i = this.frames.length - 1;
         while (this.frames[i].mark !== mark)
@@ -316,12 +318,12 @@ class Inline {
         frame.nodes.forEach(node => this.add(node));
     }
 
-    // Closes frames with a run of n marks; returns how many are left.
+    // Closes frames with a run of n marks; returns the number of unused marks.
     close(mark, n) {
         while (n > 0 && this.n_open[mark] > 0) {
             const below = this.frames[this.frames.length - 2];
             if (n === 2 && this.top.mark === mark && this.top.size === 1 && this.top.isTwin) {
-                this.top.size = 2;   // ***a** b*
+                this.top.size = 2;   // for ***a** b*
                 below.size = 1;
                 this.top.text = mark + mark;
                 below.text = mark;
@@ -340,7 +342,7 @@ class Inline {
         return n;
     }
 
-    // A run of * _ or ~ in text[from, to).
+    // Handles a run of * _ or ~ in text[from, to).
     run(text, from, to) {
         const mark = text[from], before = text[from - 1], after = text[to];
         const spaceBefore = isSpace(before), spaceAfter = isSpace(after);
@@ -369,7 +371,7 @@ class Inline {
         }
     }
 
-    // "]" at `at`; returns the index behind what it ends.
+    // Handles "]" at `at`; returns the index after what it ends.
     bracket(text, at) {
         if (this.n_open["["] === 0) {
             this.add("]");
@@ -407,7 +409,7 @@ function joined(nodes) {
     return out;
 }
 
-// A link in a link is its text.
+// Replaces links inside a link by their text.
 function withoutLinks(nodes) {
     return joined(nodes.flatMap(node => {
         if (typeof node === "string" || !node.inline)
@@ -424,7 +426,7 @@ function runEnd(text, at) {
     return end;
 }
 
-// `code` whose run of backticks is text[at, end); null when nothing closes it.
+// Parses `code` whose run of backticks is text[at, end); null if nothing closes it.
 function codeSpan(text, at, end, unclosed) {
     const n = end - at;
     if (unclosed.has(n))
@@ -443,7 +445,7 @@ function codeSpan(text, at, end, unclosed) {
     return null;
 }
 
-// An address in angle brackets, and "<br>"; everything else in them is text.
+// Parses an address in angle brackets, or "<br>"; anything else in angle brackets is text.
 function angle(text, at) {
     const found = /<(?:(https?:\/\/[^\s<>]{1,2000})|br ?\/?)>/iy;
     found.lastIndex = at;
@@ -467,7 +469,7 @@ function entity(text, at) {
     return c ? [c, at + end + 1] : null;
 }
 
-// TeX in \(...\) or \[...\], shown as it is written; null when nothing closes it.
+// TeX in \(...\) or \[...\], shown verbatim; null if nothing closes it.
 function math(text, at, unclosed) {
     const close = {"(": "\\)", "[": "\\]"}[text[at + 1]];
     if (!close || unclosed.has(close))
@@ -519,7 +521,7 @@ export function inlineOf(text) {
             out.run(text, i, end);
             i = end;
         } else if (c === "[" || (c === "!" && text[i + 1] === "[")) {
-            out.open("[", c === "[" ? "[" : "![", 1);   // an image is a link: nothing is loaded
+            out.open("[", c === "[" ? "[" : "![", 1); // an image becomes a link: nothing is loaded
             i += c === "[" ? 1 : 2;
         } else if (c === "]") {
             i = out.bracket(text, i);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Blocks of markdown.js -> elements.  Texts of models become text nodes and attributes of links
-// that markdown.js has checked, nothing else.
+// Turns the blocks of markdown.js into elements.
+//
+// Text of models becomes only text nodes, and link attributes that markdown.js has checked.
 import {parse} from "./markdown.js";
 
 // make("p", {class: "x", dir: "auto"}, child, "text", ...)
@@ -17,7 +18,7 @@ export function make(tag, attributes = {}, ...inside) {
     return element;
 }
 
-// A copy of an icon of index.html.
+// Clones an icon of index.html.
 export function icon(name) {
     return document.getElementById("icons").content.getElementById("icon-" + name).cloneNode(true);
 }
@@ -27,14 +28,14 @@ export function iconButton(name, label, onclick, attributes = {}) {
                            onclick, ...attributes}, icon(name));
 }
 
-// The Clipboard API exists only where the page came by https or from this computer.
+// The Clipboard API exists only in secure contexts (https or localhost).
 export async function copyText(text) {
     if (navigator.clipboard) {
         try {
             await navigator.clipboard.writeText(text);
             return true;
         } catch {
-            // not allowed here: as below
+            // denied: fall back to the code below
         }
     }
     const area = make("textarea", {class: "hidden-text", "aria-hidden": "true"});
@@ -64,7 +65,7 @@ export function copyButton(label, text) {
 const plainText = nodes => nodes.map(node => typeof node === "string" ? node
     : node.text || plainText(node.inline || [])).join("");
 
-// A link whose text looks like another site's name is followed by the name of the real one.
+// If a link's text looks like the name of another site, the real host is shown after it.
 function link(node) {
     const host = new URL(node.href).host, text = plainText(node.inline);
     const misleads = /[\w-]\.[a-z]/i.test(text) && !text.toLowerCase().includes(host);
@@ -131,7 +132,7 @@ function table(block) {
 
 function element(block) {
     switch (block.type) {
-    case "h":   // the page itself has a first heading
+    case "h":   // the page has its own top-level heading
         return make("h" + Math.min(block.level + 2, 6), {dir: "auto"},
                     ...block.inline.map(inlineElement));
     case "code":
@@ -149,10 +150,10 @@ function element(block) {
     }
 }
 
-const sources = new WeakMap();   // element -> the text that it was made of
+const sources = new WeakMap();   // element -> the text it was rendered from
 
-// Makes `container` show the text.  What has not changed since the last call stays as it is, so
-// that a selection survives while an answer grows.
+// Renders the text into `container`.  Blocks that have not changed keep their elements, so a
+// selection survives while an answer grows.
 export function renderInto(container, text) {
     const blocks = parse(text);
     blocks.forEach((block, i) => {

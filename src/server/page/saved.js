@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Conversations as files, those of /save and /load in `tern chat`.  The last line is a checksum of
-// the bytes before it, which the server computes; the branch that is shown is what a file holds.
+// Conversations as files, in the format of /save and /load in `tern chat`.
+//
+// The last line is a checksum of the bytes before it, computed by the server.  A file holds the
+// branch that is shown.
 
 const BEGIN = "{\"format\": \"tern conversation\"";
 const LAST_LINE_BYTES = 32;
 
-// Names of settings here and there; numbers are texts in files.
+// Names of settings in the page and in files; in files numbers are strings.
 const SETTINGS = [
     ["temperature", "temp"], ["top_k", "top-k"], ["top_p", "top-p"], ["min_p", "min-p"],
     ["repeat_penalty", "repeat-penalty"], ["presence_penalty", "presence-penalty"],
@@ -15,7 +17,7 @@ const SETTINGS = [
 ];
 const MESSAGE_TEXTS = ["name", "tool_call_id"];
 
-// Half of a surrogate pair cannot be written as UTF-8.
+// An unpaired surrogate cannot be encoded as UTF-8.
 const LONE = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
 const json = value => JSON.stringify(value, (_, v) =>
     typeof v === "string" ? v.replace(LONE, "\uFFFD") : v);
@@ -30,7 +32,7 @@ function messageOf(node) {
     return message;
 }
 
-// All but the last line.  `messages`: the nodes of a branch; `model`: {name, hash}.
+// Writes all but the last line.  `messages`: the nodes of a branch; `model`: {name, hash}.
 export function write(chat, messages, model) {
     const settings = {...chat.kept};
     for (const [here, there] of SETTINGS)
@@ -55,11 +57,11 @@ export function lastLine(checksum) {
     return `"checksum": "${checksum}"}\n`;
 }
 
-// The bytes that the checksum is of, and the checksum.  Throws an Error for people.
+// Returns the bytes that the checksum covers, and the checksum.  Throws an Error for the user.
 export function split(bytes) {
     const text = new TextDecoder("utf-8", {fatal: false}).decode(bytes.slice(0, BEGIN.length));
     if (text !== BEGIN)
-        throw new Error("This file is no saved conversation.");
+        throw new Error("This file is not a saved conversation.");
     const at = bytes.length - LAST_LINE_BYTES;
     const end = new TextDecoder().decode(bytes.slice(Math.max(at, 0)));
     const found = /^"checksum": "([0-9a-f]{16})"\}\n$/.exec(end);
@@ -75,10 +77,10 @@ function checkMessage(message) {
     if (!message || typeof message.role !== "string" ||
         ![message.content, message.reasoning_content, ...MESSAGE_TEXTS.map(key => message[key])]
             .every(isText))
-        throw new Error("A message lacks its role, or holds what is no text.");
+        throw new Error("A message has no role, or a member that is not text.");
 }
 
-// Nothing else of a file's message gets into a conversation.
+// Copies only known members of a file's message into the conversation.
 function known(message) {
     const keys = ["role", "content", "reasoning_content", ...MESSAGE_TEXTS, "tool_calls"];
     return Object.fromEntries(keys.filter(key => message[key] !== undefined)
@@ -96,14 +98,14 @@ function settingsOf(saved) {
     return {settings, kept};
 }
 
-// What a file says: {model, system, settings, kept, forgotten, tools?, variables?, messages}.
-// `models`: those of the server, of which one must be the file's.
+// Reads a file: {model, system, settings, kept, forgotten, tools?, variables?, messages}. `models`:
+// those of the server; one of them must match the file's.
 export function read(bytes, models) {
     let root;
     try {
         root = JSON.parse(new TextDecoder("utf-8", {fatal: true}).decode(bytes));
     } catch (error) {
-        throw new Error(`This file is no saved conversation: ${error.message}`);
+        throw new Error(`This file is not a saved conversation: ${error.message}`);
     }
     if (root.version !== 1)
         throw new Error("This file was written by another version of tern.");
@@ -118,13 +120,13 @@ export function read(bytes, models) {
     const {forgotten, messages} = root;
     if (!Array.isArray(messages) || !isText(root.system) || !Number.isInteger(forgotten) ||
         forgotten < 0 || forgotten > messages.length)
-        throw new Error("This file is no saved conversation.");
+        throw new Error("This file is not a saved conversation.");
     messages.forEach(checkMessage);
     return {model: model.id, system: root.system || "", ...settingsOf(root.settings), forgotten,
             tools: root.tools, variables: root.variables, messages: messages.map(known)};
 }
 
-// A name for a file: letters and digits of the title.
+// A file name made of the title's letters and digits.
 export function fileName(title) {
     const name = title.normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "");
     return (Array.from(name).slice(0, 48).join("") || "conversation") + ".json";

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// The dialog of settings.  An empty field means the default, which it shows; what is set belongs
-// to the conversation.  New conversations begin with the last settings, without a system text.
+// The settings dialog.
+//
+// An empty field means the default, which it shows as a placeholder; values belong to the
+// conversation.  New conversations start with the last settings, without the system text.
 import {make} from "./render.js";
 import {recall, remember} from "./store.js";
 import {titleOf} from "./tree.js";
 
-const N_SIMPLE = 2;   // the first ones; the others are folded
+const N_SIMPLE = 2;   // fields shown at first; the others are folded
 const FIELDS = [
     {key: "temperature", label: "Temperature", min: 0, max: 2, step: 0.05,
      hint: "0: always the likeliest token"},
@@ -32,7 +34,7 @@ const FIELDS = [
 
 const get = id => document.getElementById(id);
 
-// {value} of the text of a field, undefined for an empty one, or {problem}: why it is refused.
+// Parses a field: {value}, undefined for an empty one, or {problem} if it is invalid.
 export function readNumber(field, text) {
     const value = Number(text);
     if (text.trim() === "")
@@ -46,7 +48,7 @@ export function readNumber(field, text) {
 }
 
 export class Settings {
-    // onChange(): something of the conversation was changed.
+    // onChange(): called after a setting of the conversation changed.
     constructor(onChange) {
         this.onChange = onChange;
         this.inputs = FIELDS.map((field, i) => {
@@ -75,7 +77,7 @@ export class Settings {
         });
     }
 
-    // A number that is out of range stays in its field, says why, and changes nothing.
+    // An out-of-range number stays in its field with an explanation, and changes nothing.
     read(field, input) {
         const text = input.validity.badInput ? "?" : input.value;
         const {value, problem} = readNumber(field, text);
@@ -90,7 +92,7 @@ export class Settings {
         input.setAttribute("aria-invalid", String(!!problem));
     }
 
-    // undefined: the default.
+    // undefined restores the default.
     set(key, value) {
         const settings = {...this.chat.settings};
         delete settings[key];
@@ -121,7 +123,7 @@ export class Settings {
         });
     }
 
-    // `defaults`: of the server and of the model.
+    // `defaults`: of the server and the model.
     open(chat, defaults) {
         this.chat = chat;
         this.defaults = defaults;
@@ -130,7 +132,7 @@ export class Settings {
     }
 }
 
-// ---- of this browser ----
+// ---- settings of this browser ----
 
 export function applyTheme() {
     const theme = recall("local", "theme");

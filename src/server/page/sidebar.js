@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of conversations; on a phone a drawer.
+// The list of conversations; a drawer on narrow screens.
 import {iconButton, make} from "./render.js";
 import {titleOf} from "./tree.js";
 

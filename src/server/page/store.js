@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Where conversations are kept: IndexedDB of this browser, shared by all tabs.  Writing puts
-// together what the tab and the store know (tree.js), within one transaction, and tells the other
-// tabs.  Where a browser keeps nothing, they live as long as the tab.
+// Stores conversations in this browser's IndexedDB, shared by all tabs.
+//
+// Writing merges the tab's version with the stored one (tree.js) within one transaction and
+// notifies the other tabs.  If the browser stores nothing, conversations last as long as the tab.
 import {merge} from "./tree.js";
 
 const NAME = "tern", STORE = "chats";
 
-// Short texts, of this browser ("local") or of this tab ("session").  A browser may keep nothing.
+// Short texts of this browser ("local") or this tab ("session").  Storage may be disabled.
 export function recall(where, name) {
     try {
         return window[where + "Storage"].getItem("tern." + name) || "";
@@ -20,7 +21,7 @@ export function remember(where, name, text) {
     try {
         window[where + "Storage"].setItem("tern." + name, text);
     } catch {
-        // it was said that nothing is kept
+        // the banner says already that nothing is stored
     }
 }
 
@@ -72,7 +73,7 @@ class Database {
         return done(this.store("readonly").get(id));
     }
 
-    // Resolves to what is stored then.
+    // Resolves to the stored version.
     put(chat) {
         return new Promise((resolve, reject) => {
             const store = this.store("readwrite"), transaction = store.transaction;

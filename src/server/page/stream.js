@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Talking to the server: requests, and answers that come as events.
+// Requests to the server, and answers that arrive as events.
 
-// An answer of the server that is none: `status` 0 when there is no server.
+// An error response; `status` 0: the server is unreachable.
 export class Refusal extends Error {
     constructor(status, message, code) {
         super(message);
@@ -14,7 +14,7 @@ export class Refusal extends Error {
 const GONE = "The server does not answer.";
 const CUT = "The server went away in the middle of the answer.";
 
-// "data: ..." of a stream of events, from text in any pieces.
+// Parses the "data: ..." lines of an event stream, from text in arbitrary pieces.
 export class EventReader {
     constructor() {
         this.text = "";
@@ -35,12 +35,12 @@ async function refusalOf(response) {
         message = typeof error === "string" ? error : error.message;
         code = error.code;
     } catch {
-        // not in the shape of an error
+        // the body is not an error object
     }
     return new Refusal(response.status, message, code);
 }
 
-// Throws a Refusal, or an AbortError.
+// Throws a Refusal or an AbortError.
 export async function request(where, {key, method = "GET", body, signal} = {}) {
     const headers = key ? {"Authorization": `Bearer ${key}`} : {};
     let response;
@@ -54,7 +54,7 @@ export async function request(where, {key, method = "GET", body, signal} = {}) {
     return response;
 }
 
-// Asks for an answer and calls onEvent for each of its events.  Throws as above.
+// Requests an answer and calls onEvent for each event.  Throws like request().
 export async function ask(where, body, {key, signal, onEvent}) {
     const response = await request(where, {key, signal, method: "POST",
                                            body: JSON.stringify(body)});

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// A conversation: messages as a tree.  Another answer to the same question, or a question put in
-// other words, is another child of the same message; `leaf` ends the branch that is shown.
+// A conversation: a tree of messages.  Another answer to a question, or a reworded question, is
+// another child of the same message; `leaf` is the end of the branch that is shown.
 //
 //   {id, created, changed, title, model, system, settings: {...}, forgotten, leaf,
 //    nodes: {id: {id, parent, rev, created, role, content, reasoning?, ...}}}
 //
-// `parent` of a first message is "".  `rev` grows with every change of a message, so that what two
-// tabs know of a conversation can be put together.  Nothing here knows of elements or storage.
+// `parent` of a first message is "".  `rev` increases with every change of a message, so that the
+// versions of two tabs can be merged.  Nothing here knows of elements or storage.
 
 export function newId() {
     const bytes = crypto.getRandomValues(new Uint8Array(12));
@@ -20,7 +20,7 @@ export function newChat(model, settings = {}, system = "") {
             forgotten: 0, leaf: "", nodes: {}};
 }
 
-let lastCreated = 0;   // ms; what is made within one of them keeps its order
+let lastCreated = 0;   // ms; messages created within one of them keep their order
 
 // Appends a message below `parent` and shows it.
 export function add(chat, parent, fields) {
@@ -37,7 +37,7 @@ export function touch(chat, node) {
     chat.changed = Date.now();
 }
 
-// Marks answers without an end, for a tab that has just loaded them: a reload interrupted them.
+// Marks answers without an end, for a tab that has loaded them: a reload interrupted them.
 // `rev` does not grow: if another tab is writing such an answer, its next save takes precedence.
 export function markInterrupted(chat) {
     for (const node of Object.values(chat.nodes))
@@ -45,7 +45,7 @@ export function markInterrupted(chat) {
             node.stop = "left";
 }
 
-// The messages of the branch that is shown, first to last.
+// The messages of the shown branch, first to last.
 export function path(chat) {
     const nodes = [], seen = new Set();
     let node = chat.nodes[chat.leaf];
@@ -62,7 +62,7 @@ export function children(chat, parent) {
     return Object.values(chat.nodes).filter(node => node.parent === parent).sort(byAge);
 }
 
-// All of them at once: parent -> its children.
+// The children of every message: parent -> nodes.
 export function families(chat) {
     const all = new Map();
     for (const node of Object.values(chat.nodes)) {
@@ -77,14 +77,14 @@ export function families(chat) {
     return all;
 }
 
-// Shows the branch through this message that was begun last.
+// Shows the most recent branch through this message.
 export function show(chat, node) {
     for (let below = [node]; below.length > 0; below = children(chat, node.id))
         node = below[below.length - 1];
     chat.leaf = node.id;
 }
 
-// What two places know of one conversation, put together: no message is lost.
+// Merges two versions of a conversation; no message is lost.
 export function merge(a, b) {
     const [older, newer] = a.changed <= b.changed ? [a, b] : [b, a];
     const nodes = {...older.nodes};
@@ -103,9 +103,9 @@ export function titleOf(chat) {
     return text ? (short.length < text.length ? short + "…" : short) : "New conversation";
 }
 
-// ---- what the model is sent ----
+// ---- messages for the model ----
 
-// The messages of the branch up to and with `last`, without those that are forgotten.
+// The messages of the branch through `last`, without the forgotten ones.
 export function messagesFor(chat, last) {
     const all = path(chat);
     const end = all.findIndex(node => node.id === last.id) + 1;
@@ -122,8 +122,8 @@ export function messagesFor(chat, last) {
     return messages;
 }
 
-// How many of the oldest messages must go so that about three quarters of the context are used;
-// at least two more than now.  null: the last question alone is too long.
+// How many of the oldest messages to drop so that about three quarters of the context are used; at
+// least two more than now.  null: the last question alone is too long.
 export function forgetMore(chat, last, nTokens, nContext) {
     const all = path(chat);
     const end = all.findIndex(node => node.id === last.id) + 1;

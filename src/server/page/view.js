@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The messages of the branch that is shown, as elements.  `actions` is what people can do with
-// one: {edit(node, text), regenerate(node), resume(node), show(node), openSettings(),
-// askKey(node)}.
+// The messages of the shown branch, as elements.
+//
+// `actions` are the callbacks for user actions: {edit(node, text), regenerate(node), resume(node),
+// show(node), openSettings(), askKey(node)}.
 import {copyButton, iconButton, make, renderInto} from "./render.js";
 import {families, path} from "./tree.js";
 import {figures, greeting} from "./words.js";
@@ -16,7 +17,7 @@ const STOPS = {
     left: "This answer was interrupted: the page was closed or loaded again.",
 };
 
-// Whether there is text that the model can continue.
+// Is there text that the model can continue?
 export function canContinue(node) {
     const isCut = node.error ? node.action === "again" : node.stop in STOPS;
     return node.role === "assistant" && isCut && !!(node.content || node.reasoning);
@@ -28,8 +29,8 @@ function seconds(ms) {
 
 const belowView = log => log.scrollHeight - log.scrollTop - log.clientHeight;   // px
 
-// Whether a view that has been scrolled from `lastTop` follows the end.  Content that grows moves
-// the end away although nobody scrolls: only scrolling up stops following.
+// Whether a view that has been scrolled from `lastTop` follows the end.  Growing content moves the
+// end away without scrolling, so only scrolling up stops following.
 export function followsAfterScroll(follows, log, lastTop) {
     if (log.scrollTop < lastTop)
         return belowView(log) < 1;   // the content has become shorter
@@ -74,7 +75,7 @@ export class Messages {
         this.follow();
     }
 
-    // Shows this conversation; `running`: id of the message that is being written.
+    // Shows this conversation; `running`: id of the message in progress.
     sync(chat, running) {
         const nodes = path(chat), all = families(chat), ids = new Set(nodes.map(node => node.id));
         this.chat = chat;
@@ -109,7 +110,7 @@ export class Messages {
 
     fill(part, node, siblings) {
         const isRunning = node.id === this.running;
-        const who = node.role === "user" ? "You" : node.role === "assistant"
+        const author = node.role === "user" ? "You" : node.role === "assistant"
             ? node.model || "The model" : node.role;
         part.body = part.body || make("div", {class: "body", dir: "auto"});
         part.thoughts = part.thoughts || make("div", {class: "thoughts", dir: "auto"});
@@ -119,13 +120,13 @@ export class Messages {
         part.figures = make("span", {class: "figures"});
         part.element.setAttribute("aria-busy", String(isRunning));
         part.element.replaceChildren(
-            make("h2", {class: "unseen"}, who), part.think,
+            make("h2", {class: "unseen"}, author), part.think,
             this.edited === node.id ? this.editor(node) : part.body, part.note,
             isRunning ? part.figures : this.tools(node, siblings, part.figures));
         this.update(node);
     }
 
-    // Only the text: while it grows.
+    // Updates the text only, while it grows.
     update(node, live) {
         const part = this.shown.get(node.id);
         if (!part)
@@ -158,7 +159,7 @@ export class Messages {
             part.note.append(" ", remedy);
     }
 
-    // The button that can help after an error or an answer that was cut off; null: none can.
+    // The button that can help after an error or a cut-off answer; null: none.
     remedy(node) {
         const {actions} = this;
         const isContinued = canContinue(node) && node.id === this.chat.leaf;
@@ -239,7 +240,7 @@ export class Messages {
     }
 }
 
-// What an empty conversation says.
+// The content of an empty conversation.
 export function welcome(model, isConnected) {
     const {title, text, command} = greeting(model, isConnected);
     const mark = document.querySelector(".brand svg").cloneNode(true);

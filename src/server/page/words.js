@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Numbers, greetings and errors as the page words them.  Nothing here knows of elements.
+// Formats numbers, greetings and errors as text.  Nothing here knows of elements.
 
 const MIN_SHOWN_PROMPT = 64;   // tokens: fewer are read at once
 const MIN_TIMED_MS = 300;   // a burst of tokens that arrives faster does not measure the speed
 
-// ", 12.3 per second" for `n` tokens, `ms` milliseconds after the first of which the last arrived;
-// "" where that is too little to measure.
+// ", 12.3 per second" for `n` tokens that arrived within `ms` milliseconds of the first; "" if that
+// is too little to measure.
 export function speed(n, ms) {
     return n > 1 && ms >= MIN_TIMED_MS ? `, ${((n - 1) * 1000 / ms).toFixed(1)} per second` : "";
 }
@@ -16,7 +16,7 @@ export function figures(n, ms) {
     return `${n} ${n === 1 ? "token" : "tokens"}${speed(n, ms)}`;
 }
 
-// How much of a prompt the server has read: its prompt_progress as text, "" for a short prompt.
+// How much of a prompt the server has read, from its prompt_progress; "" for a short prompt.
 export function readingProgress({total, cache, processed}) {
     const nNew = total - cache;
     if (nNew < MIN_SHOWN_PROMPT || processed < cache)
@@ -31,8 +31,8 @@ export function contextUse(nTokens, size) {
     return {used, share: used / size, text: `${used} of ${size} tokens`};
 }
 
-// What an empty conversation says: {title, text, command?}.  `model`: undefined where none of the
-// server's models can chat; `isConnected`: the server has said which models it has.
+// The content of an empty conversation: {title, text, command?}.  `model`: undefined if none of the
+// server's models can chat; `isConnected`: the server has reported its models.
 export function greeting(model, isConnected) {
     const title = "What is on your mind?";
     if (!isConnected)
@@ -51,15 +51,15 @@ export function greeting(model, isConnected) {
 
 const OVERLONG = /(\d+) tokens\D+(\d+) tokens/;
 
-// [limit, size] of a refusal of a prompt that is too long; null for other refusals.
+// [limit, size] from the refusal of an overlong prompt; null for other refusals.
 export function overlong(error) {
     const sizes = error.code === "context_length_exceeded" && OVERLONG.exec(error.message);
     return sizes ? [Number(sizes[1]), Number(sizes[2])] : null;
 }
 
-// A failure in the page's words, and the action that can help: {text, action: "again" | "edit" |
-// "settings" | "key"}.  `hasSystem`: the conversation has a system text; `hasText`: a part of the
-// answer had arrived.
+// Describes a failure, and the action that can help: {text, action: "again" | "edit" | "settings" |
+// "key"}.  `hasSystem`: the conversation has a system text; `hasText`: part of the answer had
+// arrived.
 export function explain(error, hasSystem, hasText) {
     const sizes = overlong(error);
     if (sizes)
