@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# build-deps.sh [--sources DIR] TARGET...: build hwloc, utf8proc, jansson, xxHash and cmocka as
+# build-deps.sh [--sources DIR] TARGET...: builds hwloc, utf8proc, jansson, xxHash and cmocka as
 # static libraries for each target, from the archives pinned in sources.txt.
 #
-# Targets: linux-x86_64 linux-aarch64 windows-x86_64 macos-arm64 macos-x86_64.
-# Archives come from --sources DIR, from the cache, or from Debian's source packages: a temporary
-# apt configuration turns this machine's own entries into deb-src; nothing of the system's is
-# changed.  The cache is $TERN_BUILD_CACHE (default: ~/.cache/tern-build); the results lie in
-# prefix/TARGET there, which the toolchain files in dist/cmake expect.
+# Targets: linux-x86_64 linux-aarch64 windows-x86_64 macos-arm64 macos-x86_64. Archives come from
+# --sources DIR, from the cache, or from Debian's source packages: a temporary apt configuration
+# adds deb-src entries; the system's own configuration is not changed.  The cache is
+# $TERN_BUILD_CACHE (default: ~/.cache/tern-build).  Results are written to prefix/TARGET in the
+# cache, where the toolchain files in dist/cmake expect them.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
@@ -38,7 +38,7 @@ check_archive() {
     [ "$sum" = "$2" ] || die "$1 has SHA-256 $sum, but sources.txt pins $2; archive refused"
 }
 
-# apt_source SUITE PACKAGE VERSION: download the newest source package of that upstream version
+# apt_source SUITE PACKAGE VERSION: downloads the newest source package of that upstream version
 # into the current folder.
 apt_source() {
     suite=$1 package=$2 upstream=$3
@@ -65,7 +65,8 @@ apt_source() {
     apt-get -qq "$@" source --download-only --only-source "$package=$version" >&2
 }
 
-# fetch NAME VERSION SUITE ARCHIVE SHA256: put the archive into the cache; 1 if it cannot be had.
+# fetch NAME VERSION SUITE ARCHIVE SHA256: puts the archive into the cache; returns 1 if it is not
+# available.
 fetch() {
     if [ -n "$sources_dir" ]; then
         [ -e "$sources_dir/$4" ] || return 1
@@ -90,9 +91,10 @@ fetch() {
     return $found
 }
 
-# choose_sources: write the lines of sources.txt that are used, one per library, to chosen.txt.
+# choose_sources: writes the selected lines of sources.txt, one per library, to chosen.txt.
 choose_sources() {
-    new="$build_cache/chosen.$$" candidates="$build_cache/candidates.$$"  # others may run too
+    # unique names, because several builds may run
+    new="$build_cache/chosen.$$" candidates="$build_cache/candidates.$$"
     trap 'rm -f "$new" "$candidates"' EXIT
     : >"$new"
     for name in hwloc utf8proc jansson xxhash cmocka; do
@@ -112,7 +114,7 @@ choose_sources() {
     mv "$new" "$build_cache/chosen.txt"
 }
 
-# unpack NAME: its chosen archive into $work/NAME.
+# unpack NAME: unpacks its chosen archive into $work/NAME.
 unpack() {
     archive=$(sed -n "s/^$1 [^ ]* [^ ]* \([^ ]*\) .*/\1/p" "$build_cache/chosen.txt")
     mkdir "$work/$1"
@@ -121,7 +123,7 @@ unpack() {
 
 version_of() { sed -n "s/^$1 \([^ ]*\) .*/\1/p" "$build_cache/chosen.txt"; }
 
-# pc NAME MODULE CFLAGS LIBS: a pkg-config file for what has none that suits static linking.
+# pc NAME MODULE CFLAGS LIBS: writes a pkg-config file for a library without one for static linking.
 pc() {
     cat >"$prefix/lib/pkgconfig/$2.pc" <<END
 prefix=\${pcfiledir}/../..
@@ -178,13 +180,13 @@ build_xxhash() {
 build_cmocka() {
     unpack cmocka
     cmake_static "$work/cmocka" -DWITH_STATIC_LIB=ON -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF
-    # Version 1.1.5 always builds the shared library; only its static twin is wanted.
+    # Version 1.1.5 always builds the shared library too; keep only the static one.
     rm -rf "$prefix"/lib/libcmocka* "$prefix"/lib/cmake "$prefix"/bin "$prefix"/cmake
     cp "$(find "$work/cmocka/build-static" -name 'libcmocka-static.a')" "$prefix/lib/libcmocka.a"
     pc cmocka cmocka "-DCMOCKA_STATIC" "-L\${prefix}/lib -lcmocka"
 }
 
-# build_target: all five libraries into prefix/TARGET, unless that was done with the same inputs.
+# build_target: builds all five libraries into prefix/TARGET, unless they are up to date.
 build_target() {
     target=$1
     set_target "$target"
@@ -202,7 +204,7 @@ build_target() {
     work=$(mktemp -d "$build_cache/work.XXXXXX")
     prefix="$work/prefix"
     mkdir -p "$prefix/lib/pkgconfig" "$prefix/include"
-    # None of them is in the path of a token: small is better than fast.
+    # No library is used while a token is computed, so optimise for size.
     dep_cflags="-Os $target_cflags -fstack-protector-strong -ffunction-sections -fdata-sections"
     dep_cflags="$dep_cflags -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -ffile-prefix-map=$work=."
     export SOURCE_DATE_EPOCH=0
@@ -221,7 +223,7 @@ build_target() {
     rm -rf "$work"
 }
 
-# collect_licences: the licence text of every library that ends up in the binary.
+# collect_licences: collects the licence of every library that is linked into the binary.
 collect_licences() {
     mkdir -p "$prefix/licences"
     cp "$work/hwloc/COPYING" "$prefix/licences/hwloc"

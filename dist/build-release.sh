@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# build-release.sh [--sources DIR] [--url BASE] [--out DIR] [TARGET...]: build the release.
+# build-release.sh [--sources DIR] [--url BASE] [--out DIR] [TARGET...]: builds the release.
 #
 # Targets (default: all): linux-x86_64 linux-aarch64 windows-x86_64 macos-arm64 macos-x86_64, and
-# deb, a Debian package of a build against this system's libraries.  Installs the cross tools with
-# apt, builds the libraries (build-deps.sh, which takes --sources), then tern, and writes into DIR
-# (default: build/dist) the archives, the source archive, an SBOM, and SHA256SUMS.  With --url, the
-# address under which the files will lie, also the filled Homebrew and winget files.
-# The same commit and sources give the same bytes, whenever and in whatever folder it is built
-# (macOS: with the same zig).  Runs on x86-64 Linux.
+# deb, a Debian package built against this system's libraries.  Installs the cross tools with apt,
+# builds the libraries (build-deps.sh, which takes --sources), then tern, and writes the archives,
+# the source archive, an SBOM and SHA256SUMS into DIR (default: build/dist).  With --url, the
+# address where the files will be published, also the filled Homebrew and winget files. The same
+# commit and sources give the same bytes, at any time and in any folder (macOS: with the same zig).
+# Runs on x86-64 Linux.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
@@ -45,7 +45,7 @@ rm -rf "$out"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
-# build_command TARGET: build/release-TARGET/tern[.exe], stripped by the linker.
+# build_command TARGET: builds build/release-TARGET/tern[.exe], stripped by the linker.
 build_command() {
     say "tern for $1"
     need_target_tools "$1"
@@ -55,7 +55,7 @@ build_command() {
     quietly cmake --build "build/release-$1" --target tern_cmd
 }
 
-# fill TEMPLATE: to stdout, with @VERSION@, @URL@, @DATE@ and @SHA256:FILE@ replaced.
+# fill TEMPLATE: writes it to stdout with @VERSION@, @URL@, @DATE@ and @SHA256:FILE@ replaced.
 fill() {
     sed -e "s|@VERSION@|$version|g" -e "s|@URL@|$url|g" \
         -e "s|@DATE@|$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%d)|g" "$1" |
@@ -70,7 +70,7 @@ fill() {
         done
 }
 
-# pack TARGET: the archive.
+# pack TARGET: makes the archive.
 pack() {
     name="tern-$version-$1"
     folder="build/pack/$name"
@@ -81,7 +81,7 @@ pack() {
     *) cp "build/release-$1/tern" "$folder/" ;;
     esac
     cp build/release-linux-x86_64/demo.tern LICENSE "$folder/"
-    grep -v '^!\[' README.md >"$folder/README.md" # its picture stays in the repository
+    grep -v '^!\[' README.md >"$folder/README.md" # its picture is in the repository only
     fill dist/packaging/EXAMPLES.txt >"$folder/EXAMPLES.txt"
     third_party "$1" >"$folder/THIRD_PARTY_LICENSES"
     find "$folder" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
@@ -96,8 +96,8 @@ pack() {
     esac
 }
 
-# set_c_library TARGET: name, package and version of the C library that is linked in; no name where
-# the system's own is used.
+# set_c_library TARGET: sets name, package and version of the statically linked C library; the name
+# is empty if the system's library is used.
 set_c_library() {
     case $1 in
     linux-x86_64) c_library=glibc c_package=libc6-dev ;;
@@ -108,7 +108,7 @@ set_c_library() {
     c_version=$(dpkg-query -W -f '${Version}' $c_package)
 }
 
-# third_party TARGET: the licences of what is linked in.
+# third_party TARGET: writes the licences of the linked libraries.
 third_party() {
     prefix="$build_cache/prefix/$1"
     echo "tern contains parts of the following libraries."
@@ -124,7 +124,7 @@ third_party() {
     [ $c_library != glibc ] || { echo; cat /usr/share/common-licenses/LGPL-2.1; }
 }
 
-# c_libraries: a line for each archive with a C library inside, for the SBOM.
+# c_libraries: writes a line for each archive that contains a C library, for the SBOM.
 c_libraries() {
     for target in $targets; do
         set_c_library "$target"
@@ -138,7 +138,7 @@ build_deb() {
     quietly cmake -S . -B build/release-deb -G Ninja -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_INSTALL_PREFIX=/usr -DTERN_TESTS=OFF -DTERN_BENCH=OFF
     quietly cmake --build build/release-deb --target all demo_model
-    # The other libraries are packages of their own; this one is a header.
+    # The other libraries are separate packages; xxhash is a header.
     { echo "tern contains parts of the following library."
       printf '\n==== xxhash %s\n\n' "$(dpkg-query -W -f '${Version}' libxxhash-dev)"
       cat /usr/share/doc/libxxhash-dev/copyright
@@ -154,7 +154,7 @@ if [ -n "$sources" ]; then
 else
     set --
 fi
-# The demo model's bytes are the same everywhere; the native command makes them.
+# The demo model has the same bytes on every system; the native command converts it.
 case " $targets " in *" linux-x86_64 "*) ;; *) "$here/build-deps.sh" "$@" linux-x86_64 ;; esac
 for target in $targets; do
     [ "$target" = deb ] || "$here/build-deps.sh" "$@" "$target"

@@ -1,23 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# check-fresh.sh [SUITE...]: do the README's two commands work on a fresh Debian?  For each suite
-# (default: bookworm trixie, which are Debian 12 and 13) debootstrap makes a minimal system in a
-# folder; a clone of HEAD, with ../shared beside it where that exists, is copied in; then
-# dist/run-demo.sh and dist/run-tests.sh run there.  Both must end with 0.  Prints how long each
-# step took and how much disk it used; the output of each suite is kept in build/fresh-SUITE.log.
+# check-fresh.sh [SUITE...]: checks that the README's two commands work on a fresh Debian.  For each
+# suite (default: bookworm trixie, which are Debian 12 and 13) debootstrap creates a minimal system
+# in a folder; a clone of HEAD is copied into it (and ../shared if it exists); then dist/run-demo.sh
+# and dist/run-tests.sh run there and must succeed.  Prints the time and disk use of each step; the
+# output of each suite is kept in build/fresh-SUITE.log.
 #
-# Packages come from the Debian mirrors that this machine's own apt uses, with its proxy.
+# Packages come from the Debian mirrors and proxy of this machine's apt configuration.
 #
-# Mounts exist only in a mount namespace of their own, which ends with the script's child, and all
-# processes with it (a pid namespace).  The new system's /dev is its own too.  So the folder that is
-# deleted in the end never has anything of this machine below it.  Needs root (or sudo) and 6 GB.
+# The script's child runs in separate mount and pid namespaces, which end with it, so no mount and
+# no process remains.  The new system also has a separate /dev.  So the folder that is deleted at
+# the end never contains a mount of this machine.  Needs root (or sudo) and 6 GB.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 project=$(cd "$here/.." && pwd)
 
-# make_dev ROOT: a /dev with the few devices that programs expect, none of them a mount of ours.
+# make_dev ROOT: creates a /dev with the few devices that programs expect, without bind mounts.
 make_dev() {
     mount -t tmpfs -o mode=755 fresh-dev "$1/dev"
     while read -r name mode major minor; do
@@ -40,7 +40,8 @@ END
     ln -s fd/2 "$1/dev/stderr"
 }
 
-# step ROOT COMMAND...: in the new system and a clean environment; a line with time and disk.
+# step ROOT COMMAND...: runs it in the new system with a clean environment; prints time and disk
+# use.
 step() {
     root=$1; shift
     begin=$(date +%s)
@@ -54,7 +55,7 @@ step() {
     return $status
 }
 
-# The child, alone in its namespaces: ROOT holds the new system.
+# The child in its namespaces; ROOT is the new system.
 if [ "${1:-}" = --inside ]; then
     root=$2
     make_dev "$root"
@@ -65,13 +66,13 @@ if [ "${1:-}" = --inside ]; then
     exit 0
 fi
 
-# mirrors LABEL: the addresses from which this machine's apt has packages with that label.
+# mirrors LABEL: lists the addresses of this machine's apt configuration with that label.
 mirrors() {
     apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' |
         sed -n "s/^Debian|$1|//p" | sort -u
 }
 
-# configure_apt ROOT SUITE: the mirrors and the proxy of this machine.
+# configure_apt ROOT SUITE: copies this machine's mirrors and proxy.
 configure_apt() {
     mirrors Debian | while read -r uri; do
         echo "deb $uri $2 main"
@@ -86,7 +87,7 @@ configure_apt() {
     as_root cp /etc/resolv.conf /etc/hosts "$1/etc/"
 }
 
-# check SUITE: 0 if both commands end with 0 there.
+# check SUITE: returns 0 if both commands succeed there.
 check() {
     root="$scratch/$1"
     begin=$(date +%s)
@@ -121,7 +122,7 @@ failed=
 for suite in ${*:-bookworm trixie}; do
     say "a fresh $suite"
     log="$project/build/fresh-$suite.log"
-    set +e  # for the shell forgets -e inside a condition
+    set +e  # the shell ignores -e inside a condition
     (set -e; check "$suite") >"$log" 2>&1
     status=$?
     set -e

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# check-install.sh BUILD_DIR: install into a scratch folder, move it, and build the example program
-# against it with find_package(tern), with pkg-config, and with pkg-config --static.  All must run
-# and print the same.  A release build (TERN_STATIC_BINARY), whose libraries are archives, gives one
-# program, by pkg-config --static and cc -static: it needs nothing from the system.
+# check-install.sh BUILD_DIR: installs into a scratch folder, moves it, and builds the example
+# program against it with find_package(tern), with pkg-config, and with pkg-config --static.  All
+# must run and print the same.  A release build (TERN_STATIC_BINARY) has static libraries and
+# supports only pkg-config --static with cc -static, which gives a program without dependencies.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/dist/lib.sh"
@@ -25,8 +25,8 @@ cp "$root/tests/api/example.c" "$scratch/project/"
 PKG_CONFIG_PATH=$(dirname "$(find "$scratch/prefix" -name tern.pc)")
 export PKG_CONFIG_PATH
 
-# by_pkg_config NAME CC_FLAGS PKG_CONFIG_FLAGS: the example as $scratch/NAME; what it prints in
-# NAME.txt.
+# by_pkg_config NAME CC_FLAGS PKG_CONFIG_FLAGS: builds the example as $scratch/NAME and writes its
+# output to NAME.txt.
 by_pkg_config() {
     quietly sh -c "cc $2 '$scratch/project/example.c' -o '$scratch/$1' \
         \$(pkg-config $3 --cflags --libs tern)" || die "pkg-config $3: the example does not link"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# check-release.sh [DIR]: is what lies in DIR (default: build/dist) fit to be published?  Checks
-# SHA256SUMS, the content and size of every archive, the hardening and the imports of every binary,
-# that no path of the building machine is inside, and, where the binary can run here (natively, in
-# an empty root folder, under qemu or wine), --version and the expected story.
+# check-release.sh [DIR]: checks the files in DIR (default: build/dist) before publication:
+# SHA256SUMS, content and size of every archive, hardening and imports of every binary, no paths of
+# the build machine, and, where the binary can run (natively, in an empty root folder, under qemu or
+# wine), --version and the expected story.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
@@ -19,7 +19,7 @@ system_dlls="$system_dlls|api-ms-win-core-synch-l1-2-0"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failures=0
-# expect WHAT COMMAND...: one line, ok or FAILED.
+# expect WHAT COMMAND...: prints a line, ok or FAILED.
 expect() {
     what=$1; shift
     if "$@" >/dev/null 2>&1; then printf 'ok      %s: %s\n' "$target" "$what"
@@ -44,7 +44,7 @@ check_elf() { # FILE MACHINE BINUTILS_PREFIX
     expect "no segment writable and executable" lacks 'LOAD.* RWE ' "$scratch/segments"
     expect "stack protector" contains 'stack smashing detected' "$1"
     expect "fortified (_FORTIFY_SOURCE)" contains 'buffer overflow detected' "$1"
-    # The C library's start code has a few of its own; functions of tern and of hwloc are hundreds.
+    # The C library's start code has a few too; the functions of tern and hwloc have hundreds.
     pads=$("$3objdump" -d "$1" | grep -cE 'endbr64|paciasp|bti')
     expect "landing pads (CET, BTI: $pads)" test "$pads" -ge 200
 }
@@ -74,7 +74,7 @@ check_macho() { # FILE CPU
     expect "machine $2" contains "CpuType: $2" "$scratch/header"
     expect "position independent" contains PIE "$scratch/header"
     expect "macOS 11.0 or newer" contains 'minos 11.0' "$scratch/macho"
-    # arm64 starts nothing unsigned; zig leaves x86-64, where no signature is needed, without.
+    # arm64 refuses unsigned programs; zig signs no x86-64 programs, which need no signature.
     [ "$2" != Arm64 ] || expect "signature in place" contains LC_CODE_SIGNATURE "$scratch/macho"
     grep -A2 LC_LOAD_DYLIB "$scratch/macho" | sed -n 's/^ *name \([^ ]*\).*/\1/p' |
         grep -v '^/usr/lib/libSystem.B.dylib$' >"$scratch/foreign" || true
@@ -85,7 +85,7 @@ check_macho() { # FILE CPU
 
 # prints_version COMMAND...: does --version begin with the version of this tree?
 prints_version() { "$@" --version | head -n 1 | grep -q "^tern $version"; }
-# story COMMAND...: --version, the demo beside the binary, and the bytes that every machine writes.
+# story COMMAND...: checks --version, the demo model beside the binary, and the expected bytes.
 story() {
     expect "--version" prints_version "$@"
     expect "writes the expected story" "$here/smoke.sh" "$@"
@@ -110,7 +110,7 @@ run_windows_x86_64() {
     WINEPREFIX="$scratch/wine" WINEDEBUG=-all
     export WINEPREFIX WINEDEBUG
     story "$wine" "$unpacked/tern.exe"
-    # wine's server writes into the scratch folder until it ends.
+    # wine's server writes into the scratch folder until it exits.
     "$(dirname "$wine")/wineserver" -k || true
     "$(dirname "$wine")/wineserver" -w || true
 }
@@ -138,7 +138,7 @@ check_archive() { # FILE
     case $target in
     linux-*) c_licence='GNU LESSER GENERAL PUBLIC LICENSE' ;;
     windows-*) c_licence='License: ZPL-2.1' ;;
-    *) c_licence= ;; # the system's own
+    *) c_licence= ;; # the system's C library
     esac
     [ -z "$c_licence" ] ||
         expect "licence of the C library inside" contains "$c_licence" \
@@ -173,7 +173,7 @@ check_deb() { # FILE
 }
 
 need_packages binutils binutils-mingw-w64-x86-64 binutils-aarch64-linux-gnu llvm unzip
-# Folders that a build could have left in a binary: the tree, the cache, a home, a scratch folder.
+# Folders that must not appear in a binary: the tree, the cache, a home, a scratch folder.
 tree=$(cd "$here/.." && pwd)
 build_paths="$tree/|$build_cache|/home/[a-z]|${TMPDIR:-/tmp}/[A-Za-z]+\."
 target=release

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# check-reproducible.sh [TARGET...]: build the committed state twice, in different folders, with
-# libraries built anew the second time, and compare every byte of the archives and the package.
+# check-reproducible.sh [TARGET...]: builds the committed state twice in different folders, the
+# second time with freshly built libraries, and compares every byte of the archives and the package.
 set -eu
 cd "$(dirname "$0")/.."
 . dist/lib.sh

@@ -5,13 +5,13 @@
 say() { printf '\n== %s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
-# has COMMAND: is there such a program?
+# has COMMAND: does this program exist?
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# cpus: how many jobs a build may run.
+# cpus: number of parallel build jobs.
 cpus() { nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 
-# as_root COMMAND...: run it as root, through sudo where we are not.
+# as_root COMMAND...: runs it as root, with sudo if necessary.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"
     elif has sudo; then sudo "$@"
@@ -19,7 +19,7 @@ as_root() {
     fi
 }
 
-# missing_packages PACKAGE...: those that dpkg does not know as installed.
+# missing_packages PACKAGE...: lists those that are not installed.
 missing_packages() {
     for package in "$@"; do
         dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' ||
@@ -27,7 +27,7 @@ missing_packages() {
     done
 }
 
-# need_packages PACKAGE...: install with apt what is missing; elsewhere say what is needed.
+# need_packages PACKAGE...: installs missing packages with apt; without apt, lists them.
 need_packages() {
     if ! has apt-get || ! has dpkg-query; then
         say "no apt here; these must be installed (Debian's names): $*"
@@ -43,14 +43,14 @@ need_packages() {
         die "apt could not install: $missing"
 }
 
-# What a build of tern needs, and what its tests need besides.
+# Packages for building tern, and for its tests.
 build_packages="gcc libc6-dev cmake ninja-build pkg-config
     libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev"
 test_packages="$build_packages g++ libcmocka-dev python3 python3-jinja2 python3-numpy clang strace
     curl openssl"
 
-# need_clang_runtime: what clang links for -fsanitize=fuzzer.  A package of its own in Debian, whose
-# name holds clang's version.
+# need_clang_runtime: installs the runtime of -fsanitize=fuzzer.  In Debian it is a separate
+# package, whose name contains clang's version.
 need_clang_runtime() {
     probe=$(mktemp -d)
     echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n ? 0 : 0; }' \
@@ -62,7 +62,7 @@ need_clang_runtime() {
     [ $links -eq 0 ] || need_packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
 }
 
-# need_tools MODULES...: end with the names of what is missing where apt could not provide it.
+# need_tools MODULES...: exits with the names of missing tools and modules.
 need_tools() {
     missing=
     for tool in cmake ninja pkg-config cc; do
@@ -82,7 +82,7 @@ need_tools() {
   macOS:    brew install cmake ninja pkgconf hwloc utf8proc jansson xxhash cmocka"
 }
 
-# quietly COMMAND...: show what it says only if it fails.
+# quietly COMMAND...: shows the output only if it fails.
 quietly() {
     log=$(mktemp)
     status=0
@@ -92,7 +92,7 @@ quietly() {
     return $status
 }
 
-# build_preset PRESET BUILD_OPTIONS...: configure and build into build/PRESET.
+# build_preset PRESET BUILD_OPTIONS...: configures and builds in build/PRESET.
 build_preset() {
     preset=$1; shift
     quietly cmake --preset "$preset" || die "cmake --preset $preset failed"

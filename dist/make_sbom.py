@@ -29,7 +29,7 @@ def relation(a, kind, b):
 
 
 def read_sources(path):
-    """The packages of the libraries that every archive contains."""
+    """The packages of the libraries in every archive."""
     with open(path, encoding="utf-8") as f:
         for line in f:
             name, version, _, archive, sha256 = line.split()

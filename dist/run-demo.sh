@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# run-demo.sh: from a fresh clone to a first story.  Installs what is missing (apt), builds the
-# release preset, converts the demo model and runs it once plainly and once in chat mode.
+# run-demo.sh: from a fresh clone to a first story.  Installs missing packages (apt), builds the
+# release preset, converts the demo model and runs it twice, as raw text and in chat mode.
 set -eu
 cd "$(dirname "$0")/.."
 . dist/lib.sh
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 need_packages $build_packages
 need_tools
 say "building"
-# Tests and benchmarks are for run-tests.sh, which turns them on again.
+# Tests and benchmarks are off; run-tests.sh turns them on again.
 [ -e build/release/build.ninja ] ||
     quietly cmake --preset release -DTERN_TESTS=OFF -DTERN_BENCH=OFF || die "cmake failed"
 quietly cmake --build build/release --target tern_cmd || die "the build failed"

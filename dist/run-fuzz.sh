@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# run-fuzz.sh [SECONDS]: run every fuzz target with libFuzzer, ASan and UBSan (default: 60 s each;
-# fuzz_gguf, the reader of files that strangers made, at least 60 s). It says how many inputs it
-# ran. Corpora grow in build/fuzz/corpus; an input that breaks something is left in build/fuzz.
+# run-fuzz.sh [SECONDS]: runs every fuzz target with libFuzzer, ASan and UBSan (default: 60 s each;
+# fuzz_gguf, the reader of untrusted files, at least 60 s).  Prints the number of inputs.  Corpora
+# grow in build/fuzz/corpus; a failing input is left in build/fuzz.
 set -eu
 cd "$(dirname "$0")/.."
 . dist/lib.sh

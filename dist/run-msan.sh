@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# run-msan.sh: does the server read memory that nobody wrote?  Builds tern and the libraries that it
-# stands on with clang's MemorySanitizer into build/msan, and runs the server's tests, the parsers'
-# and their fuzz targets.  The libraries come from the archives that build-deps.sh has fetched.
+# run-msan.sh: checks that the server never reads uninitialised memory.  Builds tern and its
+# libraries with clang's MemorySanitizer in build/msan, and runs the tests of the server and of the
+# parsers and their fuzz targets.  The libraries come from the archives that build-deps.sh has
+# fetched.
 set -eu
 cd "$(dirname "$0")/.."
 . dist/lib.sh
@@ -18,7 +19,7 @@ prefix=$folder/prefix
 flags='-fsanitize=memory -fno-omit-frame-pointer -O1 -g'
 
 need_packages clang cmake ninja-build
-# unpack NAME: its archive, as sources.txt names it, into $work/NAME.
+# unpack NAME: unpacks its archive from sources.txt into $work/NAME.
 unpack() {
     for archive in "$build_cache/sources/$1"_*; do
         [ -e "$archive" ] || die "no archive of $1; run dist/build-deps.sh linux-x86_64 first"
@@ -28,7 +29,7 @@ unpack() {
     mkdir "$work/$1"
     tar -xf "$archive" -C "$work/$1" --strip-components=1
 }
-# pc MODULE VERSION LIBS: a pkg-config file.
+# pc MODULE VERSION LIBS: writes a pkg-config file.
 pc() {
     printf 'Name: %s\nDescription: %s\nVersion: %s\nCflags: -I%s\nLibs: -L%s %s\n' "$1" "$1" "$2" \
         "$prefix/include" "$prefix/lib" "$3" >"$prefix/lib/pkgconfig/$1.pc"
@@ -56,7 +57,7 @@ build_libraries() {
         PKG_CONFIG=false --enable-static --disable-shared --disable-plugins --disable-io \
         --disable-libxml2 --disable-libudev --disable-cairo --disable-opencl --disable-cuda \
         --disable-nvml --disable-rsmi --disable-levelzero --disable-gl --disable-doxygen \
-        --disable-readme --disable-cpuid && # MSan does not see what its assembly writes
+        --disable-readme --disable-cpuid && # MSan does not see writes by assembly
         make -C include install && make -C hwloc -j"$(cpus)" install)
     pc hwloc 2.9.0 '-lhwloc -lm'
     pc libutf8proc 2.8.0 -lutf8proc
@@ -73,8 +74,8 @@ if [ ! -e "$prefix/complete" ]; then
     build_libraries >"$folder/libraries.log" 2>&1 ||
         { tail -n 30 "$folder/libraries.log" >&2; die "the libraries did not build"; }
 fi
-# clang 14 does not know getentropy, nor the names that fstat and its relatives have since glibc
-# 2.33, and takes what they fill in for memory that nobody wrote.
+# clang 14 does not intercept getentropy, nor the names of fstat and related functions since glibc
+# 2.33, and reports their results as uninitialised.
 wraps=
 for name in stat64 lstat64 fstat64 getentropy; do wraps="$wraps -Wl,--wrap=$name"; done
 cat >"$folder/wraps.c" <<'END'

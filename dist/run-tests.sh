@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# run-tests.sh [STAGE...]: everything that CI runs, from a fresh clone: installs what is missing,
-# builds, tests.  Without arguments the stages of CI; TERN_CI_FULL=1 adds the long ones.
+# run-tests.sh [STAGE...]: runs everything that CI runs, from a fresh clone: installs missing
+# packages, builds, tests.  Without arguments the stages of CI; TERN_CI_FULL=1 adds the long ones.
 #
 #   release  demo asan  fuzz  cross      always
 #   clang  clients  small  tsan  page  wine  aarch64  levels  packages  fresh
 #                                       with TERN_CI_FULL=1, or by name
 #
 # Each stage runs even if an earlier one failed; the exit code is 1 if any did.  Some tests read
-# reference data in ../shared; without it they are skipped, except where CI=true: there they fail.
+# reference data in ../shared; without it they are skipped, or fail if CI=true.
 set -u
 cd "$(dirname "$0")/.."
 . dist/lib.sh
@@ -19,8 +19,8 @@ fuzz_seconds=${TERN_FUZZ_SECONDS:-5}
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
-# suite FOLDER CTEST_OPTIONS...: run ctest there; its summary and the names of what was skipped are
-# kept for the end.
+# suite FOLDER CTEST_OPTIONS...: runs ctest there; keeps its summary and the skipped tests for the
+# end.
 suite() {
     folder=$1; shift
     ctest --test-dir "$folder" --output-on-failure --timeout 7200 \
@@ -52,7 +52,7 @@ stage_tsan() {
     suite build/tsan
 }
 
-# The client libraries that are too large for every run.
+# Client libraries that are too large for every run.
 stage_clients() {
     build_preset release
     (TERN_CLIENTS=all && export TERN_CLIENTS && suite build/release -R '^server_clients$')
@@ -64,14 +64,14 @@ stage_clang() {
     suite build/clang
 }
 
-# The release suite as on a machine with 3 GiB: no program may have more address space.
+# The release suite with 3 GiB of address space per program, as on a small machine.
 stage_small() {
     build_preset release
     (ulimit -v $((3 << 20)) && suite build/release)
 }
 
-# The page for browsers in Chromium, with the accessibility checks of axe. Its pictures are left in
-# build/page/pictures; readme.png of them is dist/page.png.
+# The browser page in Chromium, with the accessibility checks of axe.  Its pictures are in
+# build/page/pictures; dist/page.png is the one named readme.png.
 stage_page() {
     build_preset release
     need_packages chromium chromium-driver fonts-noto-core python3-venv nodejs
@@ -90,8 +90,8 @@ stage_fuzz() {
     dist/run-fuzz.sh "$fuzz_seconds"
 }
 
-# cross_build TARGET BUILD_OPTIONS...: the libraries, then tern and its tests, in build/TARGET.
-# With $emulator set, ctest runs programs under it even where they could run natively.
+# cross_build TARGET BUILD_OPTIONS...: builds the libraries, tern and its tests in build/TARGET. If
+# $emulator is set, ctest uses it even where programs could run natively.
 emulator=
 cross_build() {
     dist/build-deps.sh "$1"
@@ -103,7 +103,7 @@ cross_build() {
     quietly cmake --build "$folder" "$@"
 }
 
-# The prefix that wine fills is thrown away; its messages are not ours.
+# The prefix that wine creates is deleted; its debug messages are disabled.
 use_wine() {
     need_packages wine64
     WINEPREFIX="$PWD/build/wine"
@@ -113,8 +113,8 @@ use_wine() {
     [ -x "$wine" ] || die "wine64 was not found"
 }
 
-# One server for all programs: otherwise each of them boots its Windows anew.  The program that
-# boots it leaves its output to Windows' services, and who reads that output waits for their end.
+# One server for all programs, otherwise each of them boots Windows.  The booting program's output
+# is inherited by Windows services, and a reader of it would wait for their end.
 boot_wine() {
     mkdir -p "$WINEPREFIX"
     "$(dirname "$wine")/wineserver" -p60 || true
@@ -138,7 +138,7 @@ stage_wine() {
     suite build/windows-x86_64
 }
 
-# on_processors QEMU FOLDER CPU...: the story and the tests of the arithmetic on each of qemu's
+# on_processors QEMU FOLDER CPU...: runs the story and the arithmetic tests on each of qemu's
 # processors.  qemu reads the processor's name from QEMU_CPU.
 on_processors() {
     qemu=$1 folder=$2; shift 2
@@ -151,7 +151,7 @@ on_processors() {
     unset QEMU_CPU
 }
 
-# The whole suite on the processor that has everything, the arithmetic on lesser ones too.
+# The whole suite on the largest processor, the arithmetic tests on smaller ones too.
 stage_aarch64() {
     need_packages qemu-user-static
     cross_build linux-aarch64
@@ -159,12 +159,12 @@ stage_aarch64() {
     on_processors qemu-aarch64-static build/linux-aarch64 cortex-a53 cortex-a76
 }
 
-# From the first 64-bit processors, without SSSE3, to all that qemu can do: no AVX-512.
+# From the first 64-bit processors, without SSSE3, to the maximum of qemu, which lacks AVX-512.
 stage_levels() {
     need_packages qemu-user-static
     emulator=qemu-x86_64-static
     cross_build linux-x86_64
-    # qemu 7.2 reads the lanes that a masked load leaves out, of p . v two registers.
+    # qemu 7.2 reads masked-out lanes of a load; for p . v that is up to two registers.
     export TERN_TEST_READ_AHEAD=64
     on_processors qemu-x86_64-static build/linux-x86_64 Opteron_G1 Nehalem Haswell max
 }
@@ -175,12 +175,12 @@ stage_packages() {
     dist/check-reproducible.sh
 }
 
-# Both commands of the README in empty Debian systems.
+# Both commands of the README in fresh Debian systems.
 stage_fresh() {
     dist/check-fresh.sh
 }
 
-# run STAGE: in a subshell of its own, with its time.
+# run STAGE: runs it in a subshell and measures its time.
 failed=0
 run() {
     say "stage $1"

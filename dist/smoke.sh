@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# smoke.sh COMMAND...: does this build of tern (perhaps under an emulator: `smoke.sh wine64
-# tern.exe`) convert the demo model, read its own file, and write the story and the greedy tokens
-# that every machine must write?  tests/data/story holds what is expected.
+# smoke.sh COMMAND...: checks that this build of tern (perhaps under an emulator: `smoke.sh wine64
+# tern.exe`) converts the demo model, reads its own file, and writes the expected story and greedy
+# tokens, which are the same on every machine.  tests/data/story has the expected output.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/dist/lib.sh"
 expected="$root/tests/data/story"
 [ $# -gt 0 ] || die "usage: smoke.sh COMMAND..."
 
-# A path with blanks and letters beyond Latin-1: Windows programs like to stumble there.
+# A path with blanks and non-Latin letters, which often fails on Windows.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 folder="$scratch/два слова ツ"
@@ -26,7 +26,7 @@ grep -q '^tern [0-9]' "$scratch/version" || die "$*: odd version line: $(cat "$s
 }
 "$@" verify "$model" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; die "$*: verify failed"; }
 
-# same NAME ARGUMENTS...: the output must be the bytes of the expected file.
+# same NAME ARGUMENTS...: the output must equal the expected file.
 same() {
     name=$1; shift
     "$@" >"$scratch/$name" 2>"$scratch/log" || { cat "$scratch/log" >&2; die "$* failed"; }

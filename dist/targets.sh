@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 #
-# What the release scripts know about each target (POSIX sh; source it after lib.sh).
+# Settings of each target for the release scripts (POSIX sh; source it after lib.sh).
 
 all_targets="linux-x86_64 linux-aarch64 windows-x86_64 macos-arm64 macos-x86_64"
 build_cache="${TERN_BUILD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tern-build}"
-# Pinned: the same compiler gives the same bytes.
+# Pinned, because the same compiler gives the same bytes.
 ziglang_version=0.13.0.post1
 
-# set_target TARGET: cc, ar, ranlib, configure_host, target_cflags, hwloc_libs.
+# set_target TARGET: sets cc, ar, ranlib, configure_host, target_cflags, hwloc_libs.
 set_target() {
     ar=ar ranlib=ranlib target_cflags= hwloc_libs=
     no_unwind="-fno-asynchronous-unwind-tables -fno-unwind-tables"
@@ -34,7 +34,7 @@ set_target() {
     esac
 }
 
-# need_target_tools TARGET: install its cross compiler.
+# need_target_tools TARGET: installs its cross compiler.
 need_target_tools() {
     need_packages gcc libc6-dev make cmake ninja-build pkg-config bzip2 xz-utils
     case $1 in
@@ -48,7 +48,7 @@ need_target_tools() {
     has "$cc" || die "no compiler for $1: $cc was not found"
 }
 
-# need_zig TARGET: the zig compiler from PyPI, in its own virtual environment, with wrappers that
+# need_zig TARGET: installs the zig compiler from PyPI in a virtual environment, with wrappers that
 # look like an ordinary compiler for TARGET.
 need_zig() {
     zig_home="$build_cache/zig-$ziglang_version"

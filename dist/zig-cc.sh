@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# zig-cc.sh PYTHON TRIPLE ARGUMENTS...: the zig compiler with gcc's way of naming Arm features.
-# zig refuses -march=armv8.2-a+dotprod; the clang inside it takes features one by one.
+# zig-cc.sh PYTHON TRIPLE ARGUMENTS...: runs the zig compiler with gcc's names of Arm features. zig
+# rejects -march=armv8.2-a+dotprod; the clang inside it accepts separate feature flags.
 set -eu
 python=$1 triple=$2
 shift 2
-# Its names of x86 processors have underscores; its clang wants to be told that 512 bits are meant.
+# Its names of x86 processors have underscores, and its clang needs an explicit flag for 512-bit
+# vectors.
 for argument; do
     shift
     case $argument in

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 #
-# One meaning of "release": the flags of every optimised build stand here and nowhere else, for the
-# preset, for a build without one, and for what is shipped.  Included before project().
+# Defines "release": the flags of every optimised build, for the preset, for a build without one,
+# and for the archives.  Included before project().
 #
-#   RelWithDebInfo   the default: optimised code, with what debuggers need
-#   Release          the same code without it; release archives
-if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)  # not inside another project
+#   RelWithDebInfo   the default: optimised code with debug information
+#   Release          the same code without it; for release archives
+if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)  # not as a subproject
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Release, RelWithDebInfo or Debug")
     set(CMAKE_C_FLAGS_RELEASE "-O2" CACHE STRING "flags of Release")
     set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g" CACHE STRING "flags of RelWithDebInfo")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# The libraries that tern stands on, as imported targets tern::hwloc, tern::utf8proc,
-# tern::jansson, tern::xxhash (header only), tern::cmocka (tests) and the system's threads.
-# They are found with pkg-config; cross builds point PKG_CONFIG_LIBDIR at their own prefix.
+# tern's dependencies as imported targets tern::hwloc, tern::utf8proc, tern::jansson, tern::xxhash
+# (header only), tern::cmocka (tests), and the system's threads. They are found with pkg-config;
+# cross builds set PKG_CONFIG_LIBDIR to their prefix.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 

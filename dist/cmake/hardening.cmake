@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Flags that make the binary harder to attack and the same on every build.  dist/check-release.sh
-# checks their effect on what is shipped.
+# Flags that harden the binary and make builds reproducible.  dist/check-release.sh checks their
+# effect on the archives.
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES C)
 option(TERN_STATIC_BINARY "link programs without shared libraries, for release archives" OFF)
@@ -13,18 +13,18 @@ if(NOT TERN_SANITIZE)
 endif()
 
 if(WIN32)
-    target_link_options(tern_options INTERFACE -fstack-protector-strong  # brings libssp in
+    target_link_options(tern_options INTERFACE -fstack-protector-strong  # links libssp
         -Wl,--dynamicbase,--nxcompat,--high-entropy-va,--no-insert-timestamp)
 elseif(NOT APPLE)
     target_link_options(tern_options INTERFACE
         -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--build-id=sha1)
 endif()
 
-# No path of the building machine gets into the binary: assertions name files of the tree.
+# Assertions name source files; the map keeps paths of the build machine out of the binary.
 target_compile_options(tern_options INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}=."
     -ffunction-sections -fdata-sections)
 
-# Landing pads for indirect branches; no-ops on processors that do not know them.
+# Landing pads for indirect branches; no-ops on processors without support.
 if(NOT WIN32 AND NOT APPLE)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
         target_compile_options(tern_options INTERFACE -mbranch-protection=standard)
@@ -33,8 +33,8 @@ if(NOT WIN32 AND NOT APPLE)
     endif()
 endif()
 
-# What is shipped runs the same instructions as any other optimised build.  It is linked statically;
-# unused functions and the tables of debuggers are left out.
+# Release archives run the same instructions as any other optimised build.  They are linked
+# statically, without unused functions and debug information.
 if(TERN_STATIC_BINARY)
     target_compile_options(tern_options INTERFACE
         "-ffile-prefix-map=${CMAKE_SOURCE_DIR}=." "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build")
@@ -44,14 +44,14 @@ if(TERN_STATIC_BINARY)
         target_link_options(tern_options INTERFACE -static -Wl,--gc-sections)
     else()
         target_link_options(tern_options INTERFACE -Wl,--gc-sections)
-        # C is never unwound, and the tables would be a tenth of the binary.
+        # C code never unwinds, and the tables would be a tenth of the binary.
         target_compile_options(tern_options INTERFACE
             -fno-asynchronous-unwind-tables -fno-unwind-tables)
         if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-            # Packed relocations: glibc 2.36 or newer where the release is built; GNU ld has them
-            # for x86 only.
+            # Packed relocations: need glibc 2.36 on the build system; GNU ld supports them on x86
+            # only.
             target_link_options(tern_options INTERFACE -Wl,-z,pack-relative-relocs)
         endif()
-        set(CMAKE_C_LINK_OPTIONS_PIE -static-pie)  # in place of -pie, which would undo it
+        set(CMAKE_C_LINK_OPTIONS_PIE -static-pie)  # instead of -pie, which would undo it
     endif()
 endif()

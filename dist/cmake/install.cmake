@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 #
-# What `cmake --install` puts where, the packages made of it (CPack), the Windows resources of the
-# command, and the target demo_model (demo.tern beside the command).
+# The files that `cmake --install` installs, the packages made of them (CPack), the Windows
+# resources of the command, and the target demo_model (demo.tern beside the command).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(packaging "${CMAKE_CURRENT_SOURCE_DIR}/dist/packaging")
 set(package_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tern")
 
-# With an emulator this works for cross builds too.
+# An emulator makes this work for cross builds too.
 add_custom_command(OUTPUT "${CMAKE_BINARY_DIR}/demo.tern"
     COMMAND tern_cmd convert "${CMAKE_CURRENT_SOURCE_DIR}/dist/demo"
             -o "${CMAKE_BINARY_DIR}/demo.tern"
@@ -25,7 +25,7 @@ if(WIN32)
     target_sources(tern_cmd PRIVATE "${CMAKE_BINARY_DIR}/tern.rc")
 endif()
 
-# The demo model where it was made, the C library for find_package and pkg-config.
+# The demo model if it was built, and the C library for find_package and pkg-config.
 install(FILES "${CMAKE_BINARY_DIR}/demo.tern" DESTINATION "${CMAKE_INSTALL_DATADIR}/tern" OPTIONAL)
 install(FILES README.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES "${CMAKE_BINARY_DIR}/THIRD_PARTY_LICENSES"
@@ -40,9 +40,8 @@ write_basic_package_version_file(tern-config-version.cmake COMPATIBILITY SameMin
 install(FILES
     "${CMAKE_BINARY_DIR}/tern-config.cmake" "${CMAKE_BINARY_DIR}/tern-config-version.cmake"
     DESTINATION "${package_config_dir}")
-# hwloc is named in Libs, not in Requires: a shared one brings what it needs itself, but with
-# Requires `pkg-config --static` would list -ludev, which Debian's package of hwloc does not bring
-# along.
+# hwloc is in Libs, not in Requires: a shared hwloc loads its own dependencies, whereas with
+# Requires `pkg-config --static` would list -ludev, which Debian's hwloc package does not depend on.
 set(pc_hwloc ${hwloc_LDFLAGS})
 if(hwloc_LINK_LIBRARIES MATCHES "libhwloc\\.a")
     set(pc_hwloc ${hwloc_STATIC_LDFLAGS})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Included by every toolchain file: libraries come from the prefix that dist/build-deps.sh filled
-# for this target, and from nowhere else.
+# Included by every toolchain file: libraries come only from the prefix that dist/build-deps.sh
+# built for this target.
 if(DEFINED ENV{TERN_BUILD_CACHE})
     set(tern_build_cache "$ENV{TERN_BUILD_CACHE}")
 elseif(DEFINED ENV{XDG_CACHE_HOME})

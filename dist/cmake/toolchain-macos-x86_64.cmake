@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# macOS 11 or newer on x86_64 by the zig compiler; nothing here can run what is built.
+# macOS 11 or newer on x86_64, with the zig compiler; binaries cannot run on the build machine.
 set(tern_target macos-x86_64)
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
