@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# acceptance.sh [SECTION...]: measure what the project promises and print, line by line, what was
-# asked, what was measured, and whether it is met.  It judges nothing else: it always exits 0.
+# acceptance.sh [SECTION...]: measure the project's goals and print, line by line, the goal, the
+# measurement, and whether the goal is met.  It always exits 0.
 #
 #   build  correct  convert  open  memory  kernels  speed  sequences  server  families
 #   stream  hybrids  dense                                                  (default: all)
 #
 # Needs a release build with benchmarks (cmake --preset release && cmake --build build/release; else
 # $TERN names the command) and the reference data in ../shared.  The sections convert, open, memory,
-# speed, sequences and server use models of the dimensions of BitNet 2B-4T that are made here first:
-# about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).  The sections families, hybrids and
-# dense make others, of up to 16 GB each.
-# Run it on an idle machine; speeds stand beside the memory stream rate of the same run.
+# speed, sequences and server use models with the dimensions of BitNet 2B-4T, which are generated
+# first: about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).  The sections families, hybrids
+# and dense make others, of up to 16 GB each.
+# Run it on an idle machine; speeds are printed with the memory stream rate of the same run.
 set -u
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -26,7 +26,7 @@ mkdir -p "$work"
 synthetic="$shared/reference/tools/make_synthetic.py"
 llama3="$shared/reference/tokenizers/llama3"
 
-# row WHAT ASKED MEASURED VERDICT
+# row WHAT GOAL MEASURED VERDICT
 row() { printf '%-52s %-16s %-20s %s\n' "$1" "$2" "$3" "$4"; }
 # most WHAT LIMIT UNIT VALUE / least ...: met when VALUE is at most / at least LIMIT.
 most() { judge "$1" "<= $2 $3" "$4 $3" "$4 <= $2"; }
@@ -42,7 +42,7 @@ calc() { python3 -c "print($1)" 2>/dev/null || echo "not measured"; }
 # field FILE EXPRESSION: a value from a JSON file, d being the whole.
 field() { python3 -c "import json; d = json.load(open('$1')); print($2)" 2>/dev/null || echo nan; }
 now() { date +%s.%N; }
-# seconds COMMAND...: how long it takes; "nan" if it fails.
+# seconds COMMAND...: its duration; "nan" if it fails.
 seconds() {
     begin=$(now)
     if "$@" >"$work/out" 2>"$work/error"; then calc "round($(now) - $begin, 3)"; else echo nan; fi
@@ -72,8 +72,8 @@ section_build() {
     most "build after a change of one file" 5 s "$(seconds cmake --build "$folder")"
 }
 
-# golden_difference MODEL_DIR MODEL: the largest difference to the golden logits, how many greedy
-# continuations are equal, and of how many.
+# golden_difference MODEL_DIR MODEL: the largest difference to the golden logits, the number of
+# equal greedy continuations, and their total.
 golden_difference() { python3 - "$tern" "$1" "$2" "$work" <<'END'
 import array, json, subprocess, sys
 tern, folder, model, work = sys.argv[1:5]
@@ -136,7 +136,7 @@ section_correct() {
 
 demo_model() { "$tern" convert dist/demo -o "$work/demo-q8.tern" >/dev/null 2>&1; }
 
-# big NAME OPTIONS...: make and convert a model of real dimensions, once.
+# big NAME OPTIONS...: makes and converts a model with real dimensions, once.
 big_folder() {
     name=$1; shift
     [ -e "$work/$name/model.safetensors" ] ||
@@ -151,7 +151,7 @@ big_model() {
 }
 convert_big() {
     "$tern" convert "$work/$1" -o "$work/$1.tern" >/dev/null 2>&1
-    sync # what is still being written would disturb what is measured
+    sync # pending writes would disturb the measurement
 }
 # big_dense: the weights of `big` with SiLU, which has no zeros: nothing can be skipped.
 big_dense() {
@@ -216,7 +216,7 @@ section_memory() {
     done
 }
 
-# share ROW: of the ceiling, the least of the lines of bench_kern that match.
+# share ROW: the lowest share of the peak among the matching lines of bench_kern.
 share() {
     grep -E "^$1" "$work/kernels.txt" | sed -nE 's/.* ([0-9]+) % of .*/\1/p' | sort -n | head -n 1
 }
@@ -266,7 +266,7 @@ bench() {
     name=$1; shift
     "$tern" bench "$work/$name.tern" -p 128 -n 64 -r 5 --json "$@" >"$work/$name.json" 2>/dev/null
 }
-# pick NAME THREADS KEY: of the run behind the prompt.
+# pick NAME THREADS KEY: a value of the run after the prompt.
 pick() {
     field "$work/$1.json" \
         "[r['$3'] for r in d['runs'] if r['threads'] == $2 and r['prefill_tok_s']][0]"
@@ -279,7 +279,7 @@ instruction_peak() {
     "$bench_kern" "gemm_t2_i8${1:+_$1}" | sed -nE 's/.*% of ([0-9]+) G multiply.*/\1/p' |
         sort -n | tail -n 1
 }
-# prefill_goal THREADS: for the rate $peak.
+# prefill_goal THREADS: the goal at the rate $peak.
 prefill_goal() {
     [ "$1" = 1 ] && full=188 || full=375
     calc "$full if $peak >= 510 else round(0.36 * $1 * $peak)"
@@ -305,7 +305,7 @@ speed_of() {
     done
 }
 
-# share_of NAME THREADS GOAL: of the stream rate, by the bytes that were needed.
+# share_of NAME THREADS GOAL: the share of the stream rate, counting only needed bytes.
 share_of() {
     least "$1: share of the stream rate, $2 threads" "$3" % "$(
         calc "round($(pick "$1" $2 decode_bytes_per_token) * $(pick "$1" $2 decode_best_tok_s) \
@@ -323,7 +323,7 @@ level_of() {
     done
 }
 
-# depth_of NAME RATIO: time of a token behind 4000 others, compared with the first; "-": no goal.
+# depth_of NAME RATIO: time of a token after 4000 others, relative to the first; "-": no goal.
 depth_of() {
     bench "$1" --threads 1,2 --depths 0,4000 --kv q8
     for threads in 1 2; do
@@ -347,19 +347,19 @@ section_sequences() {
     done
     one=$(shared_mb 1) four=$(shared_mb 4)
     row "peak memory, 1 sequence with a prompt of 2008" - "$one MB" -
-    # Beside the common blocks each has one of its own, of 256 positions.
+    # In addition to the common blocks each has one separate block of 256 positions.
     per_token=$(field "$work/info.json" "d['kv_bytes_per_token']['f16']")
     most "  3 more with the same first 2000 tokens" \
         "$(calc "round(4 * 256 * $per_token / 1e6 + 8)")" MB "$(calc "round($four - $one, 1)")"
 }
 
-# shared_mb N: peak memory with N sequences whose prompts begin with the same 2000 ids.
+# shared_mb N: peak memory with N sequences whose prompts share a prefix of 2000 ids.
 shared_mb() {
     "$tern" info "$work/big-real.tern" --json >"$work/info.json" 2>/dev/null
     peak_mb "$bench_sequences" "$work/big-real.tern" 2 4 best "$1" 2000
 }
 
-# sequences_of NAME LEVEL THREADS: goals depend on the stream that a thread finds.
+# sequences_of NAME LEVEL THREADS: goals depend on the stream rate of a thread.
 sequences_of() {
     name=$1 level=$2 threads=$3 what="$2, $3 threads"
     bench "$name" --threads "$threads" --depths 0 --cpu "$level" --draft 4
@@ -388,14 +388,15 @@ sequences_of() {
         "$threads")"
 }
 
-# draft_ratio NAME: of the last benchmark, decoding with drafts by decoding without.
+# draft_ratio NAME: in the last benchmark, decoding with drafts relative to decoding without.
 draft_ratio() {
     field "$work/$1.json" "round((
         lambda r: [v for k, v in r if k][0] / [v for k, v in r if not k][0])(
         [(x['draft'], x['decode_tok_s']) for x in d['runs'] if x['depth'] == 128]), 2)"
 }
 
-# no_repetition NAME LEVEL THREADS: a random text with --draft 7 by the same without, in turn.
+# no_repetition NAME LEVEL THREADS: a random text with --draft 7 relative to the same without, in
+# turn.
 no_repetition() { python3 - "$tern" "$work/$1.tern" "$2" "$3" <<'END'
 import json, statistics, subprocess, sys
 tern, model, level, threads = sys.argv[1:5]
@@ -424,7 +425,7 @@ section_server() {
 
 # ---- families ----
 
-# passes WHAT PATTERN: the tests of the build whose names begin so.
+# passes WHAT PATTERN: runs the tests whose names begin with the pattern.
 passes() {
     CI=true yes "$1" ctest --test-dir "$(dirname "$tern")" --no-tests=error -R "^$2"
 }
@@ -480,7 +481,7 @@ convert_speed_of() {
     rm -f "$work/$1.tern" "$work/$1.gguf"
 }
 
-# The best level, and avx2 where that is not it.
+# The best level, and avx2 if that is another.
 levels_of() {
     "$tern" probe --json 2>/dev/null >"$work/probe.json"
     best=$(field "$work/probe.json" "d['cpu']['kernel']")
@@ -488,14 +489,14 @@ levels_of() {
     case $best in avx512) echo avx2 ;; esac
 }
 
-# cache_rate OP LEVEL: GB/s of a kernel whose weights lie in the cache, one thread.
+# cache_rate OP LEVEL: GB/s of a kernel whose weights are in the cache, one thread.
 cache_rate() {
     "$bench_kern" "$1" | sed -nE "s/^$1 +$2 +cache .*best +([0-9.]+)\).*/\1/p" | head -n 1
 }
 
 # family_speed SIZE LEVEL SHARE KIND: decode and prefill. Models whose inputs training did not
-# round, in 16 bits (x16) or in 8 (x8), may be as slow as their kernel is in the cache; others (i8)
-# stand beside the stream alone.
+# round, in 16 bits (x16) or in 8 (x8), may be as slow as their kernel in the cache; others (i8) are
+# compared with the stream only.
 family_speed() {
     name=$1 level=$2 share_goal=$3 kind=$4
     case $level in best) level=$(levels_of | head -n 1) ;; esac
@@ -518,7 +519,7 @@ family_speed() {
         bytes=$(pick "$name" $threads decode_bytes_per_token)
         row "$what: decode" - "$(calc "round($decode, 2)") tok/s" \
             "$(calc "round($decode * $weights / 1e9, 1)") G weights/s"
-        least "$what: decode, of what is possible" "$share_goal" % \
+        least "$what: decode, share of the possible rate" "$share_goal" % \
             "$(calc "round($decode * $bytes / min($rate, float('$cache') * $threads) / 1e7)")"
         prefill=$(pick "$name" $threads prefill_best_tok_s)
         row "$what: prefill of 128" - "$(calc "round($prefill, 1)") tok/s" -
@@ -527,8 +528,8 @@ family_speed() {
     done
 }
 
-# family_mainline SIZE THREADS: decode and prefill beside those of llama-bench, which has two types
-# for such weights.  The programs take turns, twice; the best counts.
+# family_mainline SIZE THREADS: decode and prefill compared with llama-bench, which has two types
+# for such weights.  The programs run in turn, twice; the best counts.
 family_mainline() {
     what="$1, $2 threads"
     if [ ! -x "${TERN_LLAMA_BENCH:-}" ]; then

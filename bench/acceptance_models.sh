@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Sections of acceptance.sh (which reads this file) that measure whole models beside the memory
+# Sections of acceptance.sh (which reads this file) that compare whole models with the memory
 # stream, the kernels in the cache, and other programs: stream, hybrids, dense.
 #
 # Other programs are named by the environment, and run on the same GGUF file in turn with tern:
@@ -10,7 +10,7 @@
 #
 # The 27B is measured on 16 of its 64 layers, the 35B on 10 of 40.
 
-# say_machine: the rows that each section begins with.
+# say_machine: the first rows of each section.
 say_machine() {
     "$tern" probe --json >"$work/probe.json" 2>/dev/null
     row "processor" - "$(field "$work/probe.json" "d['cpu']['name']")" -
@@ -19,7 +19,8 @@ say_machine() {
 # is_intel: by the name of the processor in probe.json.
 is_intel() { field "$work/probe.json" "d['cpu']['name']" | grep -qi intel; }
 
-# share_row WHAT NAME THREADS GOAL: of the stream alone, and each part of a token that reads memory.
+# share_row WHAT NAME THREADS GOAL: share of the stream, and of each region of a token that reads
+# memory.
 share_row() {
     least "$1: decode, of the stream" "$4" % "$(
         calc "round($(pick "$2" "$3" decode_bytes_per_token) * \
@@ -57,7 +58,7 @@ section_stream() {
         "$(calc "round($(pick bonsai-4b 1 decode_best_tok_s) / $sixteen, 2)")"
 }
 
-# random_model NAME SIZE OPTIONS...: the GGUF file, which peers read, and its model.
+# random_model NAME SIZE OPTIONS...: makes the GGUF file, which other programs read, and its model.
 random_model() {
     name=$1 size=$2; shift 2
     [ -e "$work/$name.gguf" ] ||
@@ -104,8 +105,8 @@ block_rate() {
         sed -nE "s/^gemv_blocks_x8 +$2 +$1 +cache .* ([0-9.]+) GB.*/\1/p" | head -n 1
 }
 
-# decode_rows NAME THREADS SHARE CACHE LEVEL: of the lesser of the stream and CACHE GB/s, the rate
-# of one thread's kernel in the cache.
+# decode_rows NAME THREADS SHARE CACHE LEVEL: share of the minimum of the stream rate and CACHE
+# GB/s, the rate of one thread's kernel in the cache.
 decode_rows() {
     what="$1, $5, $2 threads"
     rate=$(stream "$1" "$2")
@@ -113,12 +114,12 @@ decode_rows() {
     row "$what: memory stream, kernel in the cache" - "$rate, ${cache:-nan} GB/s" -
     decode=$(pick "$1" "$2" decode_best_tok_s)
     row "$what: decode" - "$(calc "round($decode, 2)") tok/s" -
-    least "$what: decode, of what is possible" "$3" % "$(
+    least "$what: decode, share of the possible rate" "$3" % "$(
         calc "round($decode * $(pick "$1" "$2" decode_bytes_per_token) / \
             min($rate, float('${cache:-nan}') * $2) / 1e7)")"
 }
 
-# planned_memory NAME: resident memory beside what `tern probe` says before.
+# planned_memory NAME: resident memory compared with the prediction of `tern probe`.
 planned_memory() {
     planned=$("$tern" probe "$work/$1.tern" --json 2>/dev/null >"$work/plan.json" &&
         field "$work/plan.json" "d['plan']['memory']['total_bytes'] / 1e6")
@@ -127,7 +128,7 @@ planned_memory() {
         "$(calc "round($peak / $planned, 3)") x" "$(calc "$peak / $planned") <= 1.02"
 }
 
-# together NAME GOAL: four sequences by one.
+# together NAME GOAL: the speed of four sequences relative to one.
 together() {
     "$bench_sequences" "$work/$1.tern" 2 32 best >"$work/sequences.txt" 2>&1
     ratio=$(awk '$1 == 4 { print $3 }' "$work/sequences.txt")
@@ -158,7 +159,7 @@ section_hybrids() {
     together maple 1.6
 }
 
-# dense_prefill NAME THREADS GOAL LEVEL: of the int8 peak, with 8-bit inputs.
+# dense_prefill NAME THREADS GOAL LEVEL: share of the int8 peak, with 8-bit inputs.
 dense_prefill() {
     weights=$(field "$work/info.json" "d['n_params'] - d['hidden'] * d['vocab']")
     least "$1, $4, $2 threads: prefill of 128, of the int8 peak" "$3" % "$(

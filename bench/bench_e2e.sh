@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# bench_e2e.sh MODEL [TERN_BENCH_OPTIONS...]: the whole way, end to end: opening cold and warm,
+# bench_e2e.sh MODEL [TERN_BENCH_OPTIONS...]: measures end to end: opening cold and warm,
 # prefill of 1 to 512 tokens, decoding at depths 0 to 4000, peak memory, page faults, and a hash of
 # the tokens.  Takes minutes with a large model; run it on an idle machine.
 set -eu

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What rounding the inputs of products costs for each block type: nats per token of the demo model,
-quantised to that type, on a text that it was not trained on (needs numpy).
+"""Measures the cost of rounding the inputs of products for each block type: nats per token of the
+demo model, quantised to that type, on a text that it was not trained on (needs numpy).
 
 usage: input_forms.py [--tern PATH] [--reference DIR] [--types ternary,Q8_0,...] [--kilobytes N]
 
@@ -97,7 +97,7 @@ def packer(kind, kquants):
 
 
 def keys_of(path):
-    """The keys of a GGUF file as they are, and their number."""
+    """The encoded keys of a GGUF file, and their number."""
     with open(path, "rb") as f:
         data = f.read()
     name, shape, _, place, _ = gguf.read_tensors(data)[0]
@@ -135,7 +135,7 @@ def nats(tern, model, text, form):
 
 
 def measure(tern, source, folder, *flags):
-    """With inputs in 16 and in 8 bits."""
+    """The cost of inputs in 16 and in 8 bits."""
     model, text = os.path.join(folder, "demo.tern"), os.path.join(folder, "text.txt")
     subprocess.run([tern, "convert", source, "-o", model, "-q", "--force", *flags], check=True)
     return [nats(tern, model, text, form) for form in ("16", "8")]

@@ -98,7 +98,7 @@ def key(name, kind, value):
 
 
 def ternary_codes(type_name, rng):
-    """256 bytes of random codes, from which those of the weights are picked."""
+    """256 bytes of random codes, from which the weights' codes are drawn."""
     p = [(1 - ZERO_SHARE) / 2, ZERO_SHARE, (1 - ZERO_SHARE) / 2]
     if type_name == "tq1_0":  # five digits as a fraction of 256
         digits = rng.choice(3, (256, 5), p=p)
@@ -161,7 +161,7 @@ class Blocks:
 
 
 class Floats:
-    """A random matrix or, given a value, a tensor that holds nothing else."""
+    """A random matrix, or a tensor filled with a given value."""
 
     def __init__(self, kind, *shape, value=None):
         self.id, self.shape, self.value = kind, shape, value
@@ -237,7 +237,7 @@ def is_attention(size, layer):
 
 
 def vectors(size, layer):
-    """Everything of a layer that is no projection."""
+    """The tensors of a layer that are not projections."""
     yield "attn_norm.weight", vector(size.hidden)
     yield ("post_attention_norm" if size.delta else "ffn_norm") + ".weight", vector(size.hidden)
     if not is_attention(size, layer):

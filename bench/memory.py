@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Predicted against measured memory at filled contexts.
+"""Compares predicted with measured memory at filled contexts.
 usage: memory.py TERN MODEL [CONTEXT...]      (default 256 512 1024 2048 4096, as far as they go)
 
 Fills every context once with each cache type, and prints what `tern probe` predicts beside the
@@ -30,7 +30,7 @@ def predicted(tern, model, ctx, kv):
 
 
 def anonymous(pid):
-    """Bytes; exact, unlike RssAnon of /proc/PID/status, which lags behind by some pages a CPU."""
+    """Bytes; exact, unlike RssAnon of /proc/PID/status, which lags by some pages per CPU."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
             for line in f:
@@ -55,7 +55,7 @@ def fill(tern, model, ctx, kv):
         while child.poll() is None:
             begin = time.monotonic()
             peak = max(peak, anonymous(child.pid))
-            # Looking takes time in proportion to the mapped file.
+            # Reading it takes time in proportion to the mapped file.
             time.sleep(0.001 + 10 * (time.monotonic() - begin))
         err = child.stderr.read()
     if child.returncode:

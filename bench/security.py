@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What `tern serve` promises about security, S1 to S12, each with its figure.
+"""Measures the security goals of `tern serve`, S1 to S12.
 usage: security.py TERN [S1 S3 S6...]      (default: all)
 
 Prints rows of acceptance.sh.  TERN_LONG=1: S6 and S7 take the time that their goals name, twelve
@@ -43,7 +43,7 @@ def all_of(what, n_good, n):
 # ---- S1: addresses ----
 
 def listening(pid):
-    """Addresses at which a process listens, as /proc has them."""
+    """Addresses at which a process listens, from /proc."""
     inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         m = re.match(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}"))
@@ -219,7 +219,7 @@ def s5():
 # ---- S6: slow clients ----
 
 class Slow:
-    """As slowhttptest has them: 1,000 connections that are opened again when they are closed."""
+    """As in slowhttptest: 1,000 connections that are reopened when they are closed."""
     HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
 
     def __init__(self, server, mode):
@@ -267,7 +267,7 @@ class Slow:
 
 
 class Attack:
-    """A process of its own, so that good clients do not wait for it."""
+    """A separate process, so that good clients do not wait for it."""
 
     def __init__(self, server, mode):
         self.pipe, other = multiprocessing.Pipe()
@@ -323,7 +323,7 @@ def soak():
         [sys.executable, os.path.join(ROOT, "tests", "server", "soak.py"), "--clients", "32",
          "--seconds", str(seconds), "--max-drift", "1000"], text=True, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE)
-    m = re.search(r"(\d+) answers right, (\d+) left, (\d+) told to wait; memory ([+-]\d+) KiB",
+    m = re.search(r"(\d+) answers right, (\d+) left, (\d+) [a-z ]+; memory ([+-]\d+) KiB",
                   done.stdout)
     if not m:
         row(f"S7 32 clients for {seconds} s", "no crash", "crash or wrong", False)
@@ -332,7 +332,7 @@ def soak():
     right, left, busy, drift = (int(x) for x in m.groups())
     row(f"S7 32 clients for {seconds} s, {left} left", "no wrong answer", f"{right} right",
         done.returncode == 0 and right > 0)
-    row("S7 growth of memory behind the first quarter", "<= 1024 KiB", f"{drift} KiB",
+    row("S7 growth of memory after the first quarter", "<= 1024 KiB", f"{drift} KiB",
         drift <= 1024 if IS_LONG else None)
     row("S11 answers with anything of another's", "0", f"0 of {right}", done.returncode == 0)
 
@@ -359,7 +359,7 @@ def s7():
         data = json.dumps(dict(body, stream=False)).encode()
         request = (b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
                    % len(data)) + data
-        many, told = [], 0
+        many, n_refused = [], 0
         for _ in range(200):
             many.append(s.connect())
             many[-1].sendall(request)
@@ -368,13 +368,13 @@ def s7():
             c.setblocking(False)
             try:
                 got = c.recv(4096)
-                told += status_of(got) == 503 and b"Retry-After: " in got
+                n_refused += status_of(got) == 503 and b"Retry-After: " in got
             except OSError:
                 pass
             c.close()
         with open(f"/proc/{s.process.pid}/status", encoding="ascii") as f:
             threads = int(re.search(r"Threads:\s+(\d+)", f.read()).group(1))
-        row("S7 200 requests at once: told to come again", ">= 136", str(told), told >= 136)
+        row("S7 200 requests at once: refused with 503", ">= 136", str(n_refused), n_refused >= 136)
         row("   threads meanwhile", "fixed", str(threads), threads <= 8)
     soak()
 
@@ -485,7 +485,7 @@ def s9():
 
 def s10():
     with Server() as s:
-        row("S10 the server says it has given up files", "1", f"{s.metric('sandboxed'):.0f}",
+        row("S10 the server reports its sandbox", "1", f"{s.metric('sandboxed'):.0f}",
             s.metric("sandboxed") == 1)
     done = subprocess.run([os.path.join(BIN, "test_sandbox")], text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)

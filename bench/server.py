@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`tern serve` beside `tern run` and the scheduler without sockets, in turn.
+"""Compares `tern serve` with `tern run` and the scheduler without sockets, in turn.
 usage: server.py TERN MODEL [THREADS...]      (default 1 2)
 
 Prints rows of acceptance.sh.  The clients are bench_server, which shares the cores with the server;
@@ -60,7 +60,7 @@ class Bench:
                                  str(seed), *prompts).stdout)
 
     def run(self, seed, prompt):
-        """(tokens per second behind the first, ms until the first) of `tern run`."""
+        """(tokens per second after the first, ms until the first) of `tern run`."""
         err = output(self.tern, "run", self.model, "--raw", "-p", prompt, "-n", str(TOKENS),
                      "--ignore-eos", "--seed", str(seed), "--threads", str(self.threads), "--kv",
                      "f16", "--stats=json", "-q").stderr
@@ -108,7 +108,7 @@ def judge_many(b, n):
 
 
 def judge_first(b, n_common):
-    """The best of three beside that of the scheduler, with 8 new ids behind as many in common."""
+    """The best of three compared with the scheduler's, with 8 new ids after n_common known ones."""
     system = "Once" + " the" * (n_common - 1) if n_common else ""
     if n_common:
         b.http(1, 2, system + " first words of a conversation")
@@ -121,12 +121,12 @@ def judge_first(b, n_common):
         token_ms = 1e3 / answer["tok_s"] if n_common else 0
         limits.append(b.scheduler(1, n_common)[1] + token_ms + 5)
     limit, got = min(limits), min(got)
-    row(f"{b.what}: first token, {n_new} ids behind {n_common} known", f"<= {limit:.1f} ms",
+    row(f"{b.what}: first token, {n_new} ids after {n_common} known", f"<= {limit:.1f} ms",
         f"{got:.1f} ms", got <= limit)
 
 
 def judge_memory(b):
-    """Every sequence filled."""
+    """Memory with every sequence filled."""
     words = [f"{'the of and to in is on by'.split()[i]} " for i in range(b.parallel)]
     for word in words:
         b.http(1, 64, word * (b.context - 80))
@@ -140,7 +140,7 @@ def judge_memory(b):
 
 
 def judge_idle(b):
-    """Ten seconds, in nanoseconds of all threads."""
+    """CPU time of ten idle seconds, in nanoseconds of all threads."""
     before = b.cpu_ns()
     time.sleep(10)
     share = (b.cpu_ns() - before) / 1e8
@@ -148,7 +148,7 @@ def judge_idle(b):
 
 
 def judge_size(tern):
-    """Machine code and data of the server's library."""
+    """Size of machine code and data of the server's library."""
     library = os.path.join(os.path.dirname(tern), "src/server/libtern_server.a")
     sizes = [line.split() for line in output("size", library).stdout.splitlines()[1:]]
     kb = sum(int(s[3]) for s in sizes if s[5] != "page_files.c.o") / 1e3
