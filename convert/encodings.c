@@ -177,8 +177,8 @@ static size_t iq2_bn(int8_t *trits, float *scales, const uint8_t *src, size_t n,
 /* ---- five weights in a byte ----
  *
  * The number v = q0 * 81 + q1 * 27 + q2 * 9 + q3 * 3 + q4 < 243 is stored as the byte
- * ceil(v * 256 / 243), a fraction of 256: three times it, without what is beyond 8 bits, begins
- * with the next digit, and the first digit is 0 below 256 / 3, 1 below 512 / 3, else 2. */
+ * ceil(v * 256 / 243), a fraction of 256: three times it, modulo 256, begins with the
+ * next digit, and the first digit is 0 below 256 / 3, 1 below 512 / 3, else 2. */
 
 static TN_ALWAYS_INLINE int8_t first_trit(uint8_t rest)
 {

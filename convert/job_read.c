@@ -314,7 +314,7 @@ static void say_notes(const struct tn_job *j)
     const bool has_head = !(j->model.import.config.flags & TERN_MODEL_NO_HEAD);
     if (has_head && !j->params->no_tokenizer && !j->template_source)
         tn_job_say(j, TERN_CONVERT_NOTE,
-                   "the %s holds no chat template: `tern run` will continue prompts as they are",
+                   "the %s holds no chat template: `tern run` will continue prompts verbatim",
                    j->model.is_gguf ? "file" : "directory");
     if (has_head && j->model.import.stop_ids.n == 0)
         tn_job_say(j, TERN_CONVERT_WARNING,

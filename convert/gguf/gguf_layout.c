@@ -140,7 +140,7 @@ static tern_status fail_place(const struct tn_gguf_part *part, uint32_t i, uint6
                    "%s: tensor \"%s\": %s %s takes %llu bytes, but %llu are left; the file %s",
                    part->input.name, t->name, type_text(t), shape, (unsigned long long)n,
                    (unsigned long long)span,
-                   span < n ? "is truncated" : "has something behind its tensors");
+                   span < n ? "is truncated" : "has data after its tensors");
 }
 
 static tern_status check_tensor(struct tn_gguf_part *part, uint32_t i, struct tern_error *err)

@@ -261,7 +261,7 @@ static const struct number_case number_cases[] = {
     {"tensor/iq2/ne0", 63, BAD, "does not fit the blocks of type IQ2_BN"},
     {"tensor/iq2/ne1", 4, BAD, "tensor \"last\": offset "},
     {"tensor/last/ne0", 512, BAD, "\"last\": Q6_K [1, 512] takes 420 bytes, but 256 are left"},
-    {"tensor/last/ne1", 0, BAD, "has something behind its tensors"},
+    {"tensor/last/ne1", 0, BAD, "has data after its tensors"},
     {"tensor/last/ne1", 2, BAD, "Q6_K [2, 256] takes 420 bytes, but 256 are left; the file is tr"},
     {"tensor/last/ne0", 257, BAD, "does not fit the blocks of type Q6_K"},
     /* types of tensors */
@@ -274,7 +274,7 @@ static const struct number_case number_cases[] = {
     {"tensor/tq2/type", TN_GGML_TQ1_0, BAD, "tensor \"q2\": offset "},
     {"tensor/tq2/type", TN_GGML_Q8_0, BAD, "tensor \"q2\": offset "},
     {"tensor/last/type", TN_GGML_F32, BAD, "F32 [1, 256] takes 1024 bytes, but 256 are left"},
-    {"tensor/last/type", TN_GGML_Q4_K, BAD, "has something behind its tensors"},
+    {"tensor/last/type", TN_GGML_Q4_K, BAD, "has data after its tensors"},
     {"tensor/last/type", 4242, TERN_OK, NULL},
     {"tensor/last/type", TN_GGML_TL1, TERN_OK, NULL},
     {"tensor/norm/type", TN_GGML_IQ2_BN_R4, TERN_OK, NULL},
@@ -361,11 +361,11 @@ static void bytes_behind_the_last_tensor_are_refused(void **state)
     make();
     bytes[file.n] = 0;
     file.n++;
-    expect("one byte more", TERN_INPUT, "has something behind its tensors");
+    expect("one byte more", TERN_INPUT, "has data after its tensors");
     make();
     memset(bytes + file.n, 0, 64);
     file.n += 64;
-    expect("one block more", TERN_INPUT, "has something behind its tensors");
+    expect("one block more", TERN_INPUT, "has data after its tensors");
 }
 
 static void both_blocks_of_q2_are_told_apart(void **state)
