@@ -243,7 +243,7 @@ static tern_status unknown_flag(struct parser *p, const char *name, size_t n)
     if (hint)
         return tn_fail(p->err, TERN_USAGE, "unknown flag \"%.*s\"; %s", (int)n, name, hint);
     if (has_glued_value(p, name, n))
-        return tn_fail(p->err, TERN_USAGE, "unknown flag \"%.*s\"; a value stands apart: %.2s %.*s",
+        return tn_fail(p->err, TERN_USAGE, "unknown flag \"%.*s\"; separate the value: %.2s %.*s",
                        (int)n, name, name, (int)n - 2, name + 2);
     tn_nearest_init(&nearest, name, n);
     for (uint32_t i = 0; i < tn_n_option_rows; i++)

@@ -189,8 +189,8 @@ bool tn_chat_may_replace(struct tn_chat_state *chat, bool keeps_system)
     const bool has_system = tern_conversation_system(chat->c).bytes != NULL;
     if (!chat->o.session || !chat->on_terminal || (n == 0 && (keeps_system || !has_system)))
         return true;
-    tn_chat_say("This replaces what is in %s (%zu messages); /save FILE keeps it elsewhere.",
-                chat->o.session, n);
+    tn_chat_say("This replaces the %zu messages in %s; /save FILE keeps them elsewhere.", n,
+                chat->o.session);
     if (ask(chat, "Replace it (y or n)? "))
         return true;
     tn_chat_say("Nothing is replaced.");
@@ -314,7 +314,7 @@ static tern_status check_text(const struct tn_chat_state *chat, const char *path
     *n_tokens = 0;
     tern_status status = tn_prompt_check_text(text, n, path, err);
     if (status == TERN_OK && memchr(text, '\0', n))
-        return tn_fail(err, TERN_INPUT, "\"%s\" is no text: it holds NUL bytes", path);
+        return tn_fail(err, TERN_INPUT, "\"%s\" is not text: it contains NUL bytes", path);
     if (status == TERN_OK)
         status =
             tern_tokenizer_encode(tern_model_tokenizer(chat->opened.model), text, n, 0, &ids, err);

@@ -26,14 +26,14 @@ void tn_chat_cmd_history(struct tn_chat_state *chat, const char *argument)
         struct tern_turn turn;
         tern_conversation_get(chat->c, i, &turn);
         if (i == n_forgotten && i > 0)
-            tn_chat_say("(the model no longer sees what is above)");
+            tn_chat_say("(the model no longer sees the messages above)");
         if (turn.reasoning.n > 0)
             tn_chat_say("(%.*s)", (int)turn.reasoning.n, turn.reasoning.bytes);
         tn_chat_say("%.*s: %.*s", (int)turn.role.n, turn.role.bytes, (int)turn.content.n,
                     turn.content.bytes ? turn.content.bytes : "");
     }
     if (n == 0)
-        tn_chat_say("Nothing was said yet.");
+        tn_chat_say("There are no messages yet.");
 }
 
 /* Tokens of the current conversation; 0 if it is empty or cannot be rendered. */
@@ -86,7 +86,7 @@ static void say_next(const struct tern_conversation *c)
         n++;
     if (n < turn.content.n)
         n = tn_utf8_cut(turn.content.bytes, n);
-    tn_chat_say("when it is full, the oldest turn goes first: \"%.*s%s\"", (int)n,
+    tn_chat_say("when it is full, the oldest turn is dropped first: \"%.*s%s\"", (int)n,
                 turn.content.bytes ? turn.content.bytes : "", n < turn.content.n ? "..." : "");
 }
 
@@ -210,7 +210,7 @@ void tn_chat_cmd_copy(struct tn_chat_state *chat, const char *argument)
     tn_buf_append_text(&out, "\x07");
     if (!out.failed)
         (void)tn_write_stream(TN_STDERR, out.data, out.n_bytes);
-    tn_chat_say(out.failed ? "There is no memory for it."
-                           : "The answer was handed to the terminal's clipboard.");
+    tn_chat_say(out.failed ? "There is not enough memory for it."
+                           : "The answer was sent to the terminal's clipboard.");
     tn_buf_fini(&out);
 }

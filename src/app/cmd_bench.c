@@ -188,7 +188,7 @@ static void print_table(const struct tern_bench_params *p, const struct tern_ben
         tn_out_text("\n");
     }
     print_regions(r);
-    tn_out_text("\noperation         level      GB/s  of the stream rate (one thread; what lies in "
+    tn_out_text("\noperation         level      GB/s  of the stream rate (one thread; data in "
                 "caches exceeds it)\n");
     for (uint32_t i = 0; i < r->n_kernels; i++)
         tn_out_printf("%-17s %-8s %6.1f  %4.0f %%\n", r->kernels[i].op, r->kernels[i].isa,

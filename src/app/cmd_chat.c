@@ -77,7 +77,7 @@ static void on_interrupt(struct tn_chat_state *chat, uint64_t *hint_ns)
     const bool may_stay = chat->on_terminal && !tn_terminate_requested();
     if (may_stay && (chat->is_editing || chat->is_given_back)) { /* it empties the line */
         if (chat->is_editing)
-            tn_chat_say("The question and its answer stay as they are.");
+            tn_chat_say("The question and its answer are unchanged.");
         chat->is_editing = chat->is_given_back = false;
         tn_interrupt_clear();
         return;

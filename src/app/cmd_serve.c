@@ -80,7 +80,7 @@ static tern_status check_allowed(const struct tn_options *o, struct tern_error *
         if (!is_origin(o->origins.items[i]))
             return tn_fail(err, TERN_USAGE,
                            "--allow-origin \"%.80s\": must be as browsers send it, such as "
-                           "https://example.com or http://localhost:3000, nothing behind it",
+                           "https://example.com or http://localhost:3000, without a path",
                            o->origins.items[i]);
     for (size_t i = 0; i < o->hosts.n; i++)
         if (!is_host_name(o->hosts.items[i]))

@@ -27,7 +27,7 @@ static const struct {
                  "table"},
     {"server", "did you mean tern serve?"},
     {"start", "did you mean tern serve?"},
-    {"cli", "tern chat talks, tern run answers once"},
+    {"cli", "tern chat holds a conversation, tern run answers once"},
     {"generate", "tern run -p TEXT answers once"},
     {"complete", "tern run --raw -p TEXT continues a text"},
     {"ask", "tern run -p TEXT answers once"},

@@ -60,20 +60,20 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n"
         "  tern convert Ternary-Bonsai-4B-Q2_0.gguf -o bonsai.tern\n",
         1},
-    [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file", "info demo",
-                     "Also of a GGUF file, a safetensors file or a directory that could be\n"
-                     "converted: its keys and tensors, the family, and why it is not, if that\n"
-                     "shows in the headers, the tokenizer or the first layer.\n",
+    [TN_CMD_INFO] = {"info", "[MODEL]", "contents of a model file", "info demo",
+                     "Also for a GGUF file, a safetensors file or a directory: its keys and\n"
+                     "tensors, the family, and whether tern can convert it, as far as the\n"
+                     "headers, the tokenizer and the first layer show.\n",
                      1},
     [TN_CMD_EMBED] = {
         "embed", "[MODEL] [FILE...]", "texts -> vectors; --search: passages",
         "embed MODEL notes.txt",
         "Each line of the files, or of standard input, is a text. A vector is a line\n"
         "of JSON: {\"index\",\"embedding\",\"tokens\"}; its length is 1, so the product of\n"
-        "two says how alike they are. How states become a vector is named on standard\n"
-        "error; vectors of different models or pooling must not be compared.\n"
+        "two is their similarity. The pooling is printed to standard error; vectors of\n"
+        "different models or pooling must not be compared.\n"
         "With --search: the passages of the files that fit QUERY best, without an\n"
-        "index. MODEL is known by its name, or by what the file holds.\n"
+        "index. MODEL is recognised by its name, or by the file's contents.\n"
         "\n"
         "  tern embed embedding.tern lines.txt > vectors.jsonl\n"
         "  tern embed embedding.tern --search \"how to get a refund\" *.txt\n",
@@ -85,7 +85,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "marked. Nothing is fetched for that.\n"
         "With one: fetches a model from Hugging Face through the system's curl and\n"
         "converts it into tern/models of the user's data folder, where tern list shows\n"
-        "it. What was interrupted is continued by the same command within a week.\n"
+        "it. The same command continues an interrupted download within a week.\n"
         "NAME is one of the list; OWNER/REPO any repository of a model that tern info\n"
         "can convert, FILE one of its .gguf files. HF_TOKEN holds the token for models\n"
         "whose licence must be accepted, HF_ENDPOINT another address of the hub.\n"
@@ -99,12 +99,12 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "Also: tern ls.\n"
         "Files that end in .tern beside the program, in the folders models and\n"
         "../share/tern there, in $TERN_MODELS and in tern/models of the user's data\n"
-        "folder. Their names, without ending, are good for MODEL everywhere; to run and\n"
-        "chat, names of .tern files in the current folder are known as well.\n",
+        "folder. Their names, without extension, can be used as MODEL everywhere; run and\n"
+        "chat also accept names of .tern files in the current folder.\n",
         0},
     [TN_CMD_REMOVE] = {
         "remove", "NAME", "delete a fetched model", "remove bitnet-2b",
-        "Deletes NAME.tern in tern/models of the user's data folder, and what is left of\n"
+        "Deletes NAME.tern in tern/models of the user's data folder, and the rest of\n"
         "its download. Models elsewhere are files of yours: delete them like any other.\n"
         "Also: tern rm.\n",
         1},
@@ -121,11 +121,11 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}'\n",
         UINT32_MAX},
     [TN_CMD_PROBE] = {
-        "probe", "[MODEL]", "what this machine gives, and the plan", "probe demo",
+        "probe", "[MODEL]", "resources of this machine, and the plan", "probe demo",
         "Every limit on cores and memory that applies here, which one binds, and what\n"
         "follows: threads, context, cache type, length of answers. With the flags of\n"
         "tern run: what they would change. A GGUF file or a folder is not converted: its\n"
-        "headers tell what it would take, and how many tokens per second to expect.\n"
+        "headers show the memory and the tokens per second to expect.\n"
         "\n"
         "  tern probe bitnet.tern --ram 900M\n"
         "  tern probe Qwen3-30B-A3B-Q4_K_M.gguf\n"
@@ -190,7 +190,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"chat", 0, TN_OPT_SET, SLOT(mode), GENERATE, .low = TN_MODE_CHAT,
      .help = "use the chat template; the default for models that have one"},
     {"raw", 0, TN_OPT_SET, SLOT(mode), BIT(RUN), .low = TN_MODE_RAW,
-     .help = "continue the prompt as it is"},
+     .help = "continue the prompt verbatim, without a template"},
     {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(RUN),
      .help = "with --raw: text such as <|eot_id|> becomes the control token"},
     {"system", 's', TN_OPT_TEXT, SLOT(system), GENERATE, .value = "TEXT",
@@ -200,18 +200,18 @@ const struct tn_option_row tn_option_rows[] = {
      .value = "NAME|FILE", .otherwise = "the model's",
      .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3, or a Jinja file"},
     {"date", 0, TN_OPT_TEXT, SLOT(date), GENERATE | BIT(TOKENIZE) | BIT(SERVE),
-     .value = "YYYY-MM-DD", .otherwise = "today", .help = "what a template's clock says"},
+     .value = "YYYY-MM-DD", .otherwise = "today", .help = "the date that a template sees"},
     {"session", 0, TN_OPT_TEXT, SLOT(session), BIT(CHAT), .value = "FILE",
-     .help = "go on with the conversation saved there, and keep it saved"},
+     .help = "continue the conversation saved there, and keep it saved"},
     {"session-cache", 0, TN_OPT_FLAG, SLOT(session_cache), BIT(CHAT),
-     .help = "with --session: keep what was computed in FILE.cache, so that going on need not "
-             "compute it again"},
+     .help = "with --session: save the computed cache in FILE.cache, so that the next run need "
+             "not compute it again"},
     {"prefix-cache", 0, TN_OPT_TEXT, SLOT(prefix_cache), BIT(RUN), .value = "FILE",
      .help = "save the computed prompt here and reuse it for prompts with the same beginning"},
     {"schema", 0, TN_OPT_TEXT, SLOT(schema), BIT(RUN), .value = "FILE",
      .help = "the answer is JSON that fits this JSON schema; no penalties unless given"},
     {"history", 0, TN_OPT_TEXT, SLOT(history), BIT(CHAT), .value = "FILE",
-     .help = "on a terminal: keep what is typed there, for the arrow keys of the next time"},
+     .help = "on a terminal: save the input lines there, for the arrow keys in later runs"},
     {"jsonl", 0, TN_OPT_FLAG, SLOT(jsonl), BIT(CHAT),
      .help = "for programs: one JSON object per line in and out; see tern help jsonl"},
 
@@ -221,7 +221,7 @@ const struct tn_option_row tn_option_rows[] = {
     /* length and sampling */
     {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), GENERATE | BIT(PROBE), .value = "N",
      .low = 1, .high = TERN_MAX_CONTEXT, .otherwise = "by available memory",
-     .help = "new tokens at most"},
+     .help = "maximum number of new tokens"},
     {"temp", 0, TN_OPT_REAL, SLOT(temperature), GENERATE, .value = "T", .initial = "0.7",
      .real_low = 0, .real_high = 2, .help = "randomness"},
     {"top-k", 0, TN_OPT_COUNT, SLOT(top_k), GENERATE, .value = "K", .initial = "40",
@@ -270,7 +270,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"depths", 0, TN_OPT_TEXT, SLOT(depth_list), BIT(BENCH), .value = "LIST",
      .help = "context depths to decode at (default: 512,2048,4000, as far as they fit)"},
     {"parallel", 0, TN_OPT_TEXT, SLOT(parallel_list), BIT(BENCH), .value = "LIST",
-     .help = "also decode so many sequences together, such as 1,2,4,8"},
+     .help = "numbers of sequences to decode together, such as 1,2,4,8"},
     {"draft", 0, TN_OPT_CHOICE, SLOT(draft), BIT(BENCH), .value = "N", .initial = "off",
      .choices = "off|1|2|3|4|5|6|7",
      .help = "decode also with drafts of up to N tokens from the answer itself"},
@@ -286,7 +286,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"greedy", 0, TN_OPT_COUNT, SLOT(n_greedy), BIT(LOGITS), .value = "N", .low = 1,
      .high = TERN_MAX_CONTEXT, .help = "print the N ids that follow, always the most likely one"},
     {"batch", 0, TN_OPT_COUNT, SLOT(batch), BIT(LOGITS), .value = "N", .initial = "128", .low = 1,
-     .high = 512, .help = "ids that are computed together"},
+     .high = 512, .help = "ids per evaluation"},
 
     /* embed */
     {"search", 0, TN_OPT_TEXT, SLOT(search), BIT(EMBED), .value = "QUERY",
@@ -299,7 +299,7 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "put \"Instruct: TEXT\", newline, \"Query: \" before each text; with --search only "
              "before QUERY, where embedding models get one by default (\"\": none)"},
     {"pooling", 0, TN_OPT_CHOICE, SLOT(pooling), BIT(EMBED), .value = "KIND", .initial = "auto",
-     .choices = "auto|mean|cls|last", .help = "how states become a vector; auto: the model's"},
+     .choices = "auto|mean|cls|last", .help = "pooling of the states; auto: the model's"},
     {"dim", 0, TN_OPT_COUNT, SLOT(n_dim), BIT(EMBED), .value = "N", .low = 1, .high = 1u << 20,
      .otherwise = "all", .help = "leading components to keep"},
     {"raw", 0, TN_OPT_FLAG, SLOT(raw_floats), BIT(EMBED),
@@ -329,7 +329,7 @@ const struct tn_option_row tn_option_rows[] = {
              "ternary"},
     {"activations", 0, TN_OPT_CHOICE, SLOT(activations), BIT(CONVERT), .value = "TYPE",
      .initial = "auto", .choices = "auto|int8|float",
-     .help = "are inputs of products rounded? auto: as the model was trained"},
+     .help = "whether inputs of products are rounded; auto: as in training"},
     {"i2s-layout", 0, TN_OPT_CHOICE, SLOT(i2s_layout), BIT(CONVERT), .value = "LAYOUT",
      .initial = "x86", .choices = "x86|arm|1x4",
      .help = "of I2_S in a .gguf file; all published ones are x86"},
@@ -386,7 +386,7 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "text such as <|eot_id|> becomes the control token"},
     {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(DETOKENIZE), .help = "write control tokens too"},
     {"no-bos", 0, TN_OPT_FLAG, SLOT(no_bos), BIT(TOKENIZE),
-     .help = "do not add what the tokenizer puts before a text"},
+     .help = "do not add the tokenizer's prefix (BOS)"},
     {"pieces", 0, TN_OPT_FLAG, SLOT(pieces), BIT(TOKENIZE),
      .help = "a line per token: id and text"},
     {"chat", 0, TN_OPT_FLAG, SLOT(as_chat), BIT(TOKENIZE),
@@ -394,7 +394,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"text", 0, TN_OPT_FLAG, SLOT(as_text), BIT(TOKENIZE),
      .help = "with --chat: the rendered text, not its ids"},
     {"no-generation-prompt", 0, TN_OPT_FLAG, SLOT(no_generation_prompt), BIT(TOKENIZE),
-     .help = "with --chat: do not open the answer"},
+     .help = "with --chat: without the generation prompt"},
     {"stride", 0, TN_OPT_COUNT, SLOT(stride), BIT(PERPLEXITY), .value = "N", .low = 1,
      .high = TERN_MAX_CONTEXT, .otherwise = "half of --ctx",
      .help = "step from window to window"},
@@ -421,8 +421,8 @@ const struct tn_option_row tn_option_rows[] = {
     {"eco", 0, TN_OPT_FLAG, SLOT(eco), PLANNED, .help = "use half of the fast cores"},
     {"caps", 0, TN_OPT_CHOICE, SLOT(caps), PLANNED, .value = "KIND", .initial = "tiers",
      .choices = "tiers|memory|off",
-     .help = "what limits new tokens: the tier of available memory, what the cache really costs, "
-             "or only the model's context"},
+     .help = "the limit of new tokens: by the tier of available memory, by memory for the cache, "
+             "or only by the model's context"},
     {"cpu", 0, TN_OPT_TEXT, SLOT(cpu), COMPUTE | PLANNED, .value = "LEVEL",
      .help = "highest kernel level to use: ref, ssse3, avx2, avxvnni, avx512; on Arm ref, neon, "
              "dotprod, i8mm",

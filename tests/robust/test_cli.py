@@ -122,7 +122,7 @@ class Arguments(command.TestCase):
                 (["tokenise"], '"tokenise"', "tokenize"),
                 (["help", "covnert"], '"covnert"', "convert"),
                 (["xyzzy"], '"xyzzy"', "tern help"),
-                (["-n5"], '"-n5"', "stands apart: -n 5")):
+                (["-n5"], '"-n5"', "separate the value: -n 5")):
             with self.subTest(arguments=arguments):
                 text = self.refused(2, *arguments)
                 self.assertIn(named, text)

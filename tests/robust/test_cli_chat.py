@@ -183,12 +183,12 @@ class Commands(Chat):
         result = self.chat(["Hello\\", "you", "/history"], "-n", "4", "-s", "Be kind.")
         answer = result.text.rstrip("\n")
         self.assertIn(f"system: Be kind.\nuser: Hello\nyou\nassistant: {answer}\n", result.err)
-        self.assertIn("Nothing", self.quiet(0, ["/history"]))
+        self.assertIn("no messages", self.quiet(0, ["/history"]))
 
     def test_context(self):
         result = self.chat(["Hello", "And you?", "Well?", "/context"], "-n", "8", "-v")
         self.assertRegex(result.err, r"context: \d+ of 1024 tokens \(\d+ %\) in 6 messages, \d+ of")
-        self.assertIn('goes first: "Hello"', result.err)
+        self.assertIn('dropped first: "Hello"', result.err)
         self.assertIn("0 of 1024", self.quiet(0, ["/context"]))
 
     def test_no_answer_is_promised_more_than_the_context(self):
@@ -338,7 +338,7 @@ class OnATerminal(Chat):
         plain = {"TERM": "dumb"}
         shown = self.talk([b"Hello"], plain)[1]
         self.assertRegex(shown, self.LINE)
-        self.assertIn(b"after 12 new tokens; /continue goes on", shown)
+        self.assertIn(b"after 12 new tokens; /continue continues it", shown)
         self.assertNotIn(b"\x1b", shown)
         shown = self.talk([b"/set stats off", b"Hello"], plain)[2]
         self.assertNotIn(b"tok/s", shown)
