@@ -8,6 +8,7 @@
 
 #include "arch/arch.h"
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "file/model_file_writer.h"
 
 static struct tern_file_tensor tensor_of(const struct slot_model *m, const struct tn_slot *slot,
@@ -21,7 +22,8 @@ static struct tern_file_tensor tensor_of(const struct slot_model *m, const struc
         t.scale_kind++;
     t.scale_group = tn_is_col_group(t.scale_kind) ? 64 : 0;
     tn_slot_shape(&t.rows, &t.cols, slot, &spec, layer == TERN_NO_LAYER ? 0 : layer);
-    t.bytes = tn_layout_size(t.layout, t.rows, t.cols);
+    t.n_stacked = tn_slot_n_stacked(slot, &m->config);
+    t.bytes = tn_layout_size(t.layout, t.rows, t.cols) * TN_MAX(t.n_stacked, 1u);
     t.scale_bytes = tn_tensor_scale_bytes(&t);
     return t;
 }

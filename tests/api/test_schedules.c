@@ -13,8 +13,10 @@
 #include <cmocka.h>
 
 #include "../coarse_mixer.h"
+#include "../slot_model.h"
 #include "../tiny_model.h"
 #include "answers.h"
+#include "arch/arch.h"
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "demo.h"
@@ -22,6 +24,7 @@
 
 #define TINY_PATH TERN_BUILD_DIR "/test_schedules_tiny.tern"
 #define WINDOWED_PATH TERN_BUILD_DIR "/test_schedules_windowed.tern"
+#define HYBRID_PATH TERN_BUILD_DIR "/test_schedules_hybrid.tern"
 #define N_CTX 640u /* several blocks of the cache */
 #define N_CTX_RINGS 1024u
 
@@ -222,6 +225,91 @@ static void answers_of_states_do_not_depend_on_company(void **state)
     assert_true(n_drafted > 0);
 }
 
+/* ---- hybrids of random shapes ---- */
+
+#define MAX_LAYERS 4u
+
+static void fill_hybrid(void *arg, uint8_t *data, uint8_t *scales, const struct tern_file_tensor *t)
+{
+    float *x = (float *)(void *)data;
+    const bool is_decay = t->role == TERN_ROLE_DELTA_DECAY;
+    (void)scales;
+    for (uint64_t i = 0; i < t->bytes / sizeof *x; i++)
+        x[i] = is_decay       ? -0.02f - tn_rng_f32(arg)
+               : t->rows == 1 ? 0.5f + tn_rng_f32(arg)
+                              : (tn_rng_f32(arg) - 0.5f) * 0.6f;
+}
+
+/* A gated delta rule, or attention with or without a window; experts, or not. */
+static struct tern_file_layer make_layer(struct tn_rng *rng, uint32_t i)
+{
+    static const uint32_t dims[] = {8, 16, 20, 32};
+    struct tern_file_layer layer = tn_layer_default(16, TERN_ACT_SILU, 10000);
+    if (i == 0 || below(rng, 2) == 0) {
+        const uint32_t n_key_heads = 1 + below(rng, 3);
+        layer = (struct tern_file_layer){.mixer = TERN_MIXER_GATED_DELTA,
+                                         .activation = TERN_ACT_SILU,
+                                         .n_head = n_key_heads * (1 + below(rng, 3)),
+                                         .n_kv_head = n_key_heads,
+                                         .head_dim = dims[below(rng, 4)],
+                                         .value_dim = (uint16_t)dims[below(rng, 4)],
+                                         .conv_taps = (uint8_t)(1 + below(rng, 6)),
+                                         .delta_flags = below(rng, 2) ? TERN_DELTA_TILED : 0};
+    } else if (below(rng, 2) == 0) {
+        layer.window = 1 + below(rng, 40);
+    }
+    layer.ffn = below(rng, 2) ? TERN_FFN_EXPERTS : TERN_FFN_GATED;
+    return layer;
+}
+
+static struct tern_model *make_hybrid(struct tn_rng *rng)
+{
+    struct tern_file_layer layers[MAX_LAYERS];
+    struct slot_model m = {
+        .layers = layers, .layout = TERN_LAYOUT_F32, .fill = fill_hybrid, .arg = rng};
+    struct tern_model *model;
+    bool has_experts = false;
+    tn_config_default(&m.config);
+    m.config.n_layer = 1 + below(rng, MAX_LAYERS);
+    for (uint32_t i = 0; i < m.config.n_layer; i++) {
+        layers[i] = make_layer(rng, i);
+        has_experts = has_experts || layers[i].ffn == TERN_FFN_EXPERTS;
+    }
+    m.config.inputs = TERN_INPUTS_FLOAT;
+    m.config.hidden = 64;
+    m.config.vocab = 40;
+    m.config.context = N_CTX_RINGS;
+    m.config.n_head = 4;
+    m.config.n_kv_head = 2;
+    m.config.head_dim = 16;
+    m.config.ffn = 48;
+    if (has_experts) {
+        m.config.n_experts = 1 + below(rng, 9);
+        m.config.n_experts_used = 1 + below(rng, m.config.n_experts);
+        m.config.expert_ffn = 32;
+        m.config.expert_flags = TERN_EXPERTS_RENORMALISED;
+    }
+    assert_ok(slot_model_write(HYBRID_PATH, &m, &e));
+    assert_ok(tern_model_open(&model, HYBRID_PATH, &e));
+    return model;
+}
+
+static void answers_of_hybrids_do_not_depend_on_company(void **state)
+{
+    (void)state;
+    const uint32_t n_models = n_schedules(6, 100);
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 28);
+    n_drafted = 0;
+    for (uint32_t i = 0; i < n_models; i++) {
+        struct tern_model *model = make_hybrid(&rng);
+        run_schedules(model, i % 2 ? N_CTX : N_CTX_RINGS, 8);
+        tern_model_free(model);
+    }
+    tn_file_remove(HYBRID_PATH);
+    assert_true(n_drafted > 0);
+}
+
 /* The scheduler keeps the window in rings, the sessions that give the answers in blocks. */
 static void answers_of_rings_do_not_depend_on_company(void **state)
 {
@@ -369,6 +457,7 @@ int main(void)
         cmocka_unit_test(answers_do_not_depend_on_company),
         cmocka_unit_test(answers_of_states_do_not_depend_on_company),
         cmocka_unit_test(answers_of_rings_do_not_depend_on_company),
+        cmocka_unit_test(answers_of_hybrids_do_not_depend_on_company),
         cmocka_unit_test(texts_do_not_depend_on_company),
         cmocka_unit_test(a_common_beginning_is_computed_and_kept_once),
         cmocka_unit_test(drafts_change_no_event),
