@@ -126,6 +126,12 @@ static void call_silu(struct work *w)
     ((tn_silu_mul_f32_fn *)w->row->fn)(w->y, w->x, w->x, FFN);
 }
 
+static void call_cap(struct work *w)
+{
+    memcpy(w->y, w->x, BLOCK * sizeof(float));
+    ((tn_cap_f32_fn *)w->row->fn)(w->y, BLOCK, 1.5f);
+}
+
 static void call_rope(struct work *w)
 {
     memcpy(w->y, w->x, HEADS * HEAD_DIM * sizeof(float));
@@ -207,6 +213,7 @@ static const struct {
     {"relu2_mul_f32", call_relu2, FFN},
     {"silu_mul_f32", call_silu, FFN},
     {"gelu_mul_f32", call_silu, FFN},
+    {"cap_f32", call_cap, BLOCK},
     {"rope_f32", call_rope, HEADS * HEAD_DIM},
     {"list_positive_f32", call_list_positive, FFN},
     {"list_nonzero_i8", call_list_nonzero, FFN},

@@ -293,6 +293,9 @@ typedef void tn_relu2_mul_f32_fn(float *dst, const float *gate, const float *up,
 typedef void tn_silu_mul_f32_fn(float *dst, const float *gate, const float *up, uint32_t n);
 typedef tn_silu_mul_f32_fn tn_gelu_mul_f32_fn;
 
+/* cap_f32: x_k = cap * tanh(x_k / cap) with tanh from tanh.h; cap > 0. */
+typedef void tn_cap_f32_fn(float *x, uint32_t n, float cap);
+
 /* rope_f32: rotates n_heads heads of head_dim values in place, pairs (j, j + head_dim / 2):
  *   x_j = x_j * cos_j - x_{j+h} * sin_j;  x_{j+h} = x_{j+h} * cos_j + x_j * sin_j
  *   cos, sin   head_dim / 2 values of this position;  stride  floats between heads */
@@ -517,6 +520,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(relu2_mul_f32)                                                                               \
     X(silu_mul_f32)                                                                                \
     X(gelu_mul_f32)                                                                                \
+    X(cap_f32)                                                                                     \
     X(rope_f32)                                                                                    \
     X(list_positive_f32)                                                                           \
     X(list_nonzero_i8)                                                                             \

@@ -96,6 +96,15 @@ uint64_t tn_case_gelu_mul_f32(struct tn_case_work *w, const struct tn_kernels *k
     return run_gate(w, k->gelu_mul_f32);
 }
 
+uint64_t tn_case_cap_f32(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const uint32_t n = tn_case_config(w)->ffn;
+    memcpy(w->floats, w->xf, n * sizeof(float));
+    k->cap_f32(w->floats, n, 1.5f);
+    tn_case_note(w, w->floats, n * sizeof(float));
+    return n * 2 * sizeof(float);
+}
+
 uint64_t tn_case_rope_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
     const struct tern_file_config *c = tn_case_config(w);

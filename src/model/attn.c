@@ -18,7 +18,6 @@
 
 #include "base/bits.h"
 #include "kern/exp.h"
-#include "kern/tanh.h"
 #include "model/attn.h"
 #include "model/counters.h"
 #include "model/mixers/attention_state.h"
@@ -219,8 +218,8 @@ static void cap_scores(const struct tn_forward *f, const struct query_group *gro
 {
     const float cap = f->weights->config->score_cap;
     for (uint32_t i = 0; i < group->n && cap > 0; i++)
-        tn_cap_f32(score + (size_t)i * TN_KV_BLOCK + group->n_before[i],
-                   group->n_valid[i] - group->n_before[i], cap);
+        f->kernels->cap_f32(score + (size_t)i * TN_KV_BLOCK + group->n_before[i],
+                            group->n_valid[i] - group->n_before[i], cap);
 }
 
 /* out [n][dim]: weighted sum of the values of the first n_pos positions. */

@@ -10,7 +10,6 @@
 
 #include "base/bits.h"
 #include "file/model_file.h"
-#include "kern/tanh.h"
 #include "model/acts.h"
 #include "model/counters.h"
 #include "model/head.h"
@@ -264,6 +263,16 @@ struct finish_task {
 };
 
 /* Unlisted logits stay minus infinity. */
+static void cap_logits(const struct tn_kernels *kernels, float *logits, uint32_t n, float cap)
+{
+    for (uint32_t i = 0, end; i < n; i = end + 1) {
+        end = i;
+        while (end < n && logits[end] != -INFINITY)
+            end++;
+        kernels->cap_f32(logits + i, end - i, cap);
+    }
+}
+
 static void finish_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct finish_task *task = arg;
@@ -273,13 +282,10 @@ static void finish_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const uint32_t begin = i_item % task->n_parts * HEAD_ROWS_PER_ITEM;
     const uint32_t end = TN_MIN(begin + HEAD_ROWS_PER_ITEM, c->vocab);
     (void)i_thread;
-    for (uint32_t i = begin; i < end; i++) {
-        if (logits[i] == -INFINITY)
-            continue;
-        if (bias)
-            logits[i] += bias[i];
-        tn_cap_f32(&logits[i], 1, c->logit_cap);
-    }
+    for (uint32_t i = begin; i < end && bias; i++)
+        logits[i] += bias[i];
+    if (c->logit_cap > 0)
+        cap_logits(task->f->kernels, logits + begin, end - begin, c->logit_cap);
 }
 
 /* Adds bias and cap to n rows of logits that were not searched. */

@@ -22,6 +22,7 @@
 #include "kern/bit_planes.h"
 #include "kern/exp.h"
 #include "kern/guard.h"
+#include "kern/tanh.h"
 
 static uint32_t features;
 static struct tn_rng rng;
@@ -277,6 +278,22 @@ static void check_silu_mul_f32(const struct tn_kernel_row *row, uint32_t n, enum
 static void check_gelu_mul_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     check_gate(row, tn_gelu_mul_f32_ref, n, fill);
+}
+
+static void check_cap_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    /* Both sides of the border of the polynomial, and where exp overflows. */
+    const float cap = 8.0f, border = cap * TN_TANH_SMALL;
+    const float edges[] = {border, nextafterf(border, 0), -border, nextafterf(-border, 0),
+                           cap * TN_EXP_MAX / 2, -cap * TN_EXP_MAX};
+    float *want = take_filled(n, fill);
+    float *got = take_f32(n);
+    for (uint32_t i = 0; i < TN_MIN(n / 8, TN_COUNT_OF(edges)); i++)
+        want[i] = edges[i];
+    memcpy(got, want, n * sizeof *got);
+    tn_cap_f32_ref(want, n, cap);
+    ((tn_cap_f32_fn *)row->fn)(got, n, cap);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
 }
 
 /* n is half a head. */
@@ -627,6 +644,7 @@ static const struct op {
     {"relu2_mul_f32", check_relu2_mul_f32},
     {"silu_mul_f32", check_silu_mul_f32},
     {"gelu_mul_f32", check_gelu_mul_f32},
+    {"cap_f32", check_cap_f32},
     {"rope_f32", check_rope_f32},
     {"list_positive_f32", check_list},
     {"list_nonzero_i8", check_list},

@@ -8,6 +8,7 @@
 #include "kern/arm/lanes_neon.h"
 #include "kern/gates.h"
 #include "kern/kern.h"
+#include "kern/tanh.h"
 
 /* rne(v) clamped to [-127, 127]; NaN gives 127. */
 static inline int16x4_t round_i8(float32x4_t v)
@@ -149,6 +150,31 @@ void tn_silu_mul_f32_neon(float *dst, const float *gate, const float *up, uint32
 void tn_gelu_mul_f32_neon(float *dst, const float *gate, const float *up, uint32_t n)
 {
     gate_all(dst, gate, up, n, gelu_exponent);
+}
+
+/* tn_tanh_f32 (kern/tanh.h). */
+static TN_ALWAYS_INLINE float32x4_t tanh_4(float32x4_t x)
+{
+    const float32x4_t one = vdupq_n_f32(1.0f), a = vabsq_f32(x), s = vmulq_f32(x, x);
+    const float32x4_t e = vaddq_f32(exp_4(vaddq_f32(a, a)), one);
+    const float32x4_t plain = vsubq_f32(one, vdivq_f32(vdupq_n_f32(2.0f), e));
+    const float32x4_t large = vbslq_f32(vdupq_n_u32(0x80000000u), x, plain);
+    float32x4_t p = vdupq_n_f32(TN_TANH_P4);
+    p = vaddq_f32(vmulq_f32(p, s), vdupq_n_f32(TN_TANH_P3));
+    p = vaddq_f32(vmulq_f32(p, s), vdupq_n_f32(TN_TANH_P2));
+    p = vaddq_f32(vmulq_f32(p, s), vdupq_n_f32(TN_TANH_P1));
+    p = vaddq_f32(vmulq_f32(p, s), vdupq_n_f32(TN_TANH_P0));
+    const float32x4_t small = vaddq_f32(x, vmulq_f32(vmulq_f32(x, s), p));
+    return vbslq_f32(vcltq_f32(a, vdupq_n_f32(TN_TANH_SMALL)), small, large);
+}
+
+void tn_cap_f32_neon(float *x, uint32_t n, float cap)
+{
+    const float32x4_t c = vdupq_n_f32(cap);
+    for (uint32_t k = 0; k < n; k += 4) {
+        const float32x4_t v = tanh_4(vdivq_f32(load_first(x + k, n - k), c));
+        store_first(x + k, vmulq_f32(c, v), n - k);
+    }
 }
 
 void tn_rope_f32_neon(float *x, const float *cos, const float *sin, uint32_t n_heads,

@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "kern/gates.h"
 #include "kern/kern.h"
+#include "kern/tanh.h"
 
 /* Adding 1.5 * 2^23 rounds to the nearest even integer and leaves it in the low bits. */
 #define ROUND_TO_INT 12582912.0f
@@ -101,6 +102,12 @@ void tn_gelu_mul_f32_ref(float *dst, const float *gate, const float *up, uint32_
 {
     for (uint32_t k = 0; k < n; k++)
         dst[k] = tn_gate_f32(gate[k], tn_gelu_exponent(gate[k]), up[k]);
+}
+
+void tn_cap_f32_ref(float *x, uint32_t n, float cap)
+{
+    for (uint32_t k = 0; k < n; k++)
+        x[k] = cap * tn_tanh_f32(x[k] / cap);
 }
 
 void tn_rope_f32_ref(float *x, const float *cos, const float *sin, uint32_t n_heads,

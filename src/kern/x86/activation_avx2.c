@@ -8,6 +8,7 @@
 
 #include "kern/gates.h"
 #include "kern/kern.h"
+#include "kern/tanh.h"
 #include "kern/x86/exp_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
@@ -176,6 +177,34 @@ void tn_silu_mul_f32_avx2(float *dst, const float *gate, const float *up, uint32
 void tn_gelu_mul_f32_avx2(float *dst, const float *gate, const float *up, uint32_t n)
 {
     gate_all(dst, gate, up, n, gelu_exponent);
+}
+
+/* tn_tanh_f32 (kern/tanh.h). */
+static TN_ALWAYS_INLINE __m256 tanh_8(__m256 x)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f), one = _mm256_set1_ps(1.0f);
+    const __m256 a = _mm256_andnot_ps(sign, x), s = _mm256_mul_ps(x, x);
+    const __m256 e = _mm256_add_ps(exp_8(_mm256_add_ps(a, a)), one);
+    __m256 large = _mm256_sub_ps(one, _mm256_div_ps(_mm256_set1_ps(2.0f), e));
+    large = _mm256_or_ps(_mm256_andnot_ps(sign, large), _mm256_and_ps(sign, x));
+    __m256 p = _mm256_set1_ps(TN_TANH_P4);
+    p = _mm256_add_ps(_mm256_mul_ps(p, s), _mm256_set1_ps(TN_TANH_P3));
+    p = _mm256_add_ps(_mm256_mul_ps(p, s), _mm256_set1_ps(TN_TANH_P2));
+    p = _mm256_add_ps(_mm256_mul_ps(p, s), _mm256_set1_ps(TN_TANH_P1));
+    p = _mm256_add_ps(_mm256_mul_ps(p, s), _mm256_set1_ps(TN_TANH_P0));
+    const __m256 small = _mm256_add_ps(x, _mm256_mul_ps(_mm256_mul_ps(x, s), p));
+    const __m256 is_small = _mm256_cmp_ps(a, _mm256_set1_ps(TN_TANH_SMALL), _CMP_LT_OQ);
+    return _mm256_blendv_ps(large, small, is_small);
+}
+
+void tn_cap_f32_avx2(float *x, uint32_t n, float cap)
+{
+    const __m256 c = _mm256_set1_ps(cap);
+    for (uint32_t k = 0; k < n; k += 8) {
+        const int32_t left = (int32_t)(n - k);
+        const __m256 v = tanh_8(_mm256_div_ps(load_first(x + k, left), c));
+        store_first(x + k, _mm256_mul_ps(c, v), left);
+    }
 }
 
 void tn_rope_f32_avx2(float *x, const float *cos, const float *sin, uint32_t n_heads,

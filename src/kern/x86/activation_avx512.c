@@ -6,6 +6,7 @@
 
 #include "kern/gates.h"
 #include "kern/kern.h"
+#include "kern/tanh.h"
 #include "kern/x86/exp_avx512.h"
 #include "kern/x86/lanes_avx512.h"
 
@@ -217,6 +218,50 @@ void tn_silu_mul_f32_avx512(float *dst, const float *gate, const float *up, uint
 void tn_gelu_mul_f32_avx512(float *dst, const float *gate, const float *up, uint32_t n)
 {
     gate_all(dst, gate, up, n, gelu_exponent);
+}
+
+/* tn_tanh_f32 (kern/tanh.h), given exp(2 |x|). */
+static TN_ALWAYS_INLINE __m512 tanh_16(__m512 x, __m512 e)
+{
+    const __m512 sign = _mm512_set1_ps(-0.0f), one = _mm512_set1_ps(1.0f);
+    const __m512 a = _mm512_andnot_ps(sign, x), s = _mm512_mul_ps(x, x);
+    const __m512 quotient = _mm512_div_ps(_mm512_set1_ps(2.0f), _mm512_add_ps(e, one));
+    __m512 large = _mm512_andnot_ps(sign, _mm512_sub_ps(one, quotient));
+    large = _mm512_or_ps(large, _mm512_and_ps(sign, x));
+    __m512 p = _mm512_set1_ps(TN_TANH_P4);
+    p = _mm512_add_ps(_mm512_mul_ps(p, s), _mm512_set1_ps(TN_TANH_P3));
+    p = _mm512_add_ps(_mm512_mul_ps(p, s), _mm512_set1_ps(TN_TANH_P2));
+    p = _mm512_add_ps(_mm512_mul_ps(p, s), _mm512_set1_ps(TN_TANH_P1));
+    p = _mm512_add_ps(_mm512_mul_ps(p, s), _mm512_set1_ps(TN_TANH_P0));
+    const __mmask16 is_small =
+        _mm512_cmp_ps_mask(a, _mm512_set1_ps(TN_TANH_SMALL), _CMP_LT_OQ);
+    return _mm512_mask_add_ps(large, is_small, x, _mm512_mul_ps(_mm512_mul_ps(x, s), p));
+}
+
+/* The lanes in `mask` of n <= 4 registers; n is a constant after inlining. */
+static TN_ALWAYS_INLINE void cap_16(float *x, uint32_t n, __mmask16 mask, __m512 cap)
+{
+    __m512 z[4], e[4];
+    for (uint32_t i = 0; i < n; i++) {
+        z[i] = _mm512_div_ps(_mm512_maskz_loadu_ps(mask, x + 16 * i), cap);
+        const __m512 a = _mm512_andnot_ps(_mm512_set1_ps(-0.0f), z[i]);
+        e[i] = _mm512_add_ps(a, a);
+    }
+    exp_any_16(e, n);
+    for (uint32_t i = 0; i < n; i++)
+        _mm512_mask_storeu_ps(x + 16 * i, mask, _mm512_mul_ps(cap, tanh_16(z[i], e[i])));
+}
+
+void tn_cap_f32_avx512(float *x, uint32_t n, float cap)
+{
+    const __m512 c = _mm512_set1_ps(cap);
+    uint32_t k = 0;
+    for (; k + 64 <= n; k += 64)
+        cap_16(x + k, 4, 0xFFFF, c);
+    for (; k + 16 <= n; k += 16)
+        cap_16(x + k, 1, 0xFFFF, c);
+    if (k < n)
+        cap_16(x + k, 1, tail_mask(n), c);
 }
 
 /* Rotates the pairs (lo_j, hi_j) of the lanes in `mask`. */
