@@ -348,16 +348,21 @@ class Ends(command.TestCase):
     and the vocabulary."""
 
     def stops(self, template, specials, *keys):
-        """Texts of the stop ids of a file with these control tokens, whose eos is the first."""
+        """Texts of the stop ids of a file with these control tokens, whose eos is the first.  The
+        model says the last of them, whatever it reads."""
         tokens = byte_alphabet() + [*specials, "<end_of_turn>x"]
+        said = len(tokens) - 2
         rng = random.Random(3)
 
-        def matrix(name, *shape):
+        def matrix(name, *shape, mean=0.0, deviation=0.01):
             n = shape[0] * shape[-1] if len(shape) > 1 else shape[0]
-            return (name, "F32", shape, gguf.f32([rng.gauss(0, 0.3) for _ in range(n)]))
+            return (name, "F32", shape, gguf.f32([rng.gauss(mean, deviation) for _ in range(n)]))
 
-        tensors = [matrix("token_embd.weight", len(tokens), 32), matrix("output_norm.weight", 32),
-                   matrix("blk.0.attn_norm.weight", 32), matrix("blk.0.ffn_norm.weight", 32)]
+        rows = [rng.gauss(i // 32 == said, 0.01) for i in range(32 * len(tokens))]
+        tensors = [matrix("token_embd.weight", len(tokens), 32, mean=1, deviation=0.1),
+                   ("output.weight", "F32", (len(tokens), 32), gguf.f32(rows)),
+                   *[matrix(f"{name}.weight", 32, mean=1) for name in (
+                       "output_norm", "blk.0.attn_norm", "blk.0.ffn_norm")]]
         tensors += [matrix(f"blk.0.{name}.weight", 32, 32) for name in (
             "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")]
         sizes = {"block_count": 1, "context_length": 64, "embedding_length": 32,
@@ -399,6 +404,15 @@ class Ends(command.TestCase):
                                     ("tokenizer.ggml.eot_token_id", gguf.U32, 257),
                                     ("tokenizer.ggml.eom_token_id", gguf.U32, 258)),
                          ["<eos>", "<a>", "<b>"])
+
+    def test_an_answer_ends_where_its_turn_ends(self):
+        template = "{{ messages[0].content }}{{ '<end_of_turn>' }}"
+        for specials, reason in ((["<eos>", "<end_of_turn>"], "eos"), (["<eos>", "<a>"], "length")):
+            self.stops(template, specials)
+            answer = self.ok("run", scratch("ends.tern"), "-p", "Hi", "-n", "4", "--greedy",
+                             "--stats=json")
+            self.assertEqual(json.loads(answer.err.splitlines()[-1])["stop"], reason)
+            self.assertEqual(answer.text.strip(), "")
 
 
 if __name__ == "__main__":
