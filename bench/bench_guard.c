@@ -25,7 +25,7 @@
 static const struct tn_guard guard = {.key = KEY};
 static struct tn_http_request requests[2]; /* wrong in the first byte, wrong in the last */
 
-static void look(uint32_t class)
+static void check_request(uint32_t class)
 {
     struct tn_guard_result result;
     tn_guard_look(&guard, &requests[class], &result);
@@ -117,7 +117,8 @@ int main(int argc, char **argv)
         heads[c][sizeof HEAD - 1 + (c ? sizeof KEY - 2 : 0)] ^= 1;
         tn_http_feed(&requests[c], heads[c], sizeof heads[c] - 1);
     }
-    const double t = measure(look, n, &longer), t_early = measure(compare_early, n, &longer_early);
+    const double t = measure(check_request, n, &longer);
+    const double t_early = measure(compare_early, n, &longer_early);
     printf("{\"measurements\":%zu,\"t\":%.2f,\"ns\":%.2f,\"t_early_exit\":%.2f,"
            "\"ns_early_exit\":%.2f}\n", n, t, longer, t_early, longer_early);
     for (int c = 0; c < 2; c++)

@@ -27,7 +27,7 @@
 
 struct client {
     int fd;
-    uint64_t began_ns, first_ns;
+    uint64_t start_ns, first_ns;
     struct tn_buf line;   /* the current incomplete line */
     uint32_t n_events;    /* with text */
     uint32_t n_before;    /* of these, those before the last client had its first */
@@ -82,7 +82,7 @@ static void start(struct client *c, uint16_t port, const char *prompt, const cha
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     make_request(&request, prompt, n_tokens, seed);
-    c->began_ns = tn_now_ns();
+    c->start_ns = tn_now_ns();
     c->fd = socket(AF_INET, SOCK_STREAM, 0);
     if (c->fd < 0 || connect(c->fd, (struct sockaddr *)(void *)&address, sizeof address) != 0)
         die("cannot connect", "");
@@ -174,7 +174,7 @@ static void print(const struct client *clients, uint32_t n, double seconds)
     printf("{\"first_ms\":[");
     for (uint32_t i = 0; i < n; i++) {
         const struct client *c = &clients[i];
-        printf("%s%.3f", i ? "," : "", 1e-6 * (double)(c->first_ns - c->began_ns));
+        printf("%s%.3f", i ? "," : "", 1e-6 * (double)(c->first_ns - c->start_ns));
         n_tokens += (double)c->n_tokens * (c->n_events - c->n_before) / c->n_events;
     }
     printf("],\"tok_s\":%.3f,\"tokens\":%u,\"prompt_tokens\":%u,\"cached_tokens\":%u}\n",

@@ -120,7 +120,7 @@ static int by_mean(const void *a, const void *b)
     return -by_value(&((const struct trial *)a)->mean, &((const struct trial *)b)->mean);
 }
 
-static void finish(struct trial *t, uint32_t n_rates)
+static void finish_trial(struct trial *t, uint32_t n_rates)
 {
     for (uint32_t k = 0; k < n_rates; k++) {
         double v[N_ROUNDS];
@@ -158,7 +158,7 @@ static void sweep(const struct choices *choices, enum tn_prefetch_name name,
             memcpy(trials[i].gb_s[r], tn_bench_report.gb_s, sizeof trials[i].gb_s[r]);
         }
     for (uint32_t i = 0; i < n; i++)
-        finish(&trials[i], tn_bench_report.n);
+        finish_trial(&trials[i], tn_bench_report.n);
     qsort(trials, n, sizeof trials[0], by_mean);
     print(trials, n, tn_bench_report.n, stream_gbs);
 }

@@ -74,7 +74,7 @@ static tern_status refill(struct cursor *c)
     return in->read_at(in->arg, c->at, c->window, c->n_window, c->err);
 }
 
-static tern_status take(struct cursor *c, void *dst, size_t n)
+static tern_status take_bytes(struct cursor *c, void *dst, size_t n)
 {
     const uint64_t from = c->at;
     tern_status status = skip(c, n);
@@ -97,7 +97,7 @@ static tern_status take(struct cursor *c, void *dst, size_t n)
 static tern_status take_u32(struct cursor *c, uint32_t *out)
 {
     unsigned char bytes[4] = {0};
-    tern_status status = take(c, bytes, sizeof bytes);
+    tern_status status = take_bytes(c, bytes, sizeof bytes);
     *out = tn_load_u32(bytes);
     return status;
 }
@@ -105,7 +105,7 @@ static tern_status take_u32(struct cursor *c, uint32_t *out)
 static tern_status take_u64(struct cursor *c, uint64_t *out)
 {
     unsigned char bytes[8] = {0};
-    tern_status status = take(c, bytes, sizeof bytes);
+    tern_status status = take_bytes(c, bytes, sizeof bytes);
     *out = tn_load_u64(bytes);
     return status;
 }
@@ -146,7 +146,7 @@ static tern_status take_text(struct cursor *c, char **text, uint64_t *n, uint64_
         return tn_fail(c->err, TERN_MEMORY, "%s: no memory for a text of %llu bytes",
                        c->part->input.name, (unsigned long long)*n);
     (*text)[*n] = '\0';
-    return take(c, *text, (size_t)*n);
+    return take_bytes(c, *text, (size_t)*n);
 }
 
 /* Names are displayed and looked up: one line of UTF-8, not empty. */
@@ -191,7 +191,7 @@ static tern_status take_number(struct cursor *c, struct tn_gguf_key *key)
 {
     unsigned char bytes[8] = {0};
     const uint32_t n = value_types[key->type].bytes;
-    tern_status status = take(c, bytes, n);
+    tern_status status = take_bytes(c, bytes, n);
     if (status != TERN_OK)
         return status;
     const uint64_t bits = tn_load_u64(bytes);
@@ -238,7 +238,7 @@ static tern_status walk_bools(struct cursor *c, uint64_t count)
     tern_status status = TERN_OK;
     for (uint64_t i = 0; i < count && status == TERN_OK; i++) {
         uint8_t value = 0;
-        status = take(c, &value, 1);
+        status = take_bytes(c, &value, 1);
         if (status == TERN_OK)
             status = check_bool(c, value);
     }
@@ -375,7 +375,7 @@ static tern_status take_name(struct cursor *c, struct tn_gguf_tensor *t)
     if (n >= TN_GGUF_MAX_NAME)
         return tn_fail(c->err, TERN_INPUT, "%s: %s: a name of %llu bytes, at most %u are allowed",
                        c->part->input.name, c->place, (unsigned long long)n, TN_GGUF_MAX_NAME - 1);
-    status = take(c, t->name, (size_t)n);
+    status = take_bytes(c, t->name, (size_t)n);
     if (status == TERN_OK)
         status = check_name(c, "tensor", t->name, n);
     if (status == TERN_OK)
@@ -448,7 +448,7 @@ static tern_status take_magic(struct cursor *c)
     const char *name = c->part->input.name;
     unsigned char start[64] = {0};
     const size_t n = (size_t)TN_MIN(c->part->input.n_bytes, (uint64_t)sizeof start);
-    tern_status status = take(c, start, n);
+    tern_status status = take_bytes(c, start, n);
     c->at = 4;
     if (status != TERN_OK)
         return status;

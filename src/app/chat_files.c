@@ -166,7 +166,7 @@ void tn_chat_cmd_load(struct tn_chat_state *chat, const char *argument)
 
 /* Asks a yes-or-no question until the answer is one of them.  Ctrl-C and the end of input mean
  * no. */
-static bool ask(struct tn_chat_state *chat, const char *question)
+static bool ask_yes_or_no(struct tn_chat_state *chat, const char *question)
 {
     struct tern_error err;
     struct tn_buf answer = {0};
@@ -191,7 +191,7 @@ bool tn_chat_may_replace(struct tn_chat_state *chat, bool keeps_system)
         return true;
     tn_chat_say("This replaces the %zu messages in %s; /save FILE keeps them elsewhere.", n,
                 chat->o.session);
-    if (ask(chat, "Replace it (y or n)? "))
+    if (ask_yes_or_no(chat, "Replace it (y or n)? "))
         return true;
     tn_chat_say("Nothing is replaced.");
     return false;
@@ -354,7 +354,7 @@ void tn_chat_cmd_file(struct tn_chat_state *chat, const char *argument)
 
 /* ---- models ---- */
 
-static void use(struct tn_chat_state *chat)
+static void use_opened(struct tn_chat_state *chat)
 {
     tern_conversation_set_template(chat->c, tern_model_tokenizer(chat->opened.model),
                                    chat->template.t, &chat->template.params);
@@ -370,7 +370,7 @@ static tern_status try_conversation(struct tn_chat_state *chat, const struct tn_
                              ? tern_conversation_encode(chat->c, &ids, err)
                              : TERN_OK;
     tern_ids_free(&ids);
-    use(chat);
+    use_opened(chat);
     return status;
 }
 
@@ -402,7 +402,7 @@ static tern_status change_model(struct tn_chat_state *chat, struct tn_opened *op
         chat->template = old_template;
         chat->leave = begin_again(chat, seed, NULL) != TERN_OK;
     }
-    use(chat);
+    use_opened(chat);
     return status;
 }
 

@@ -121,7 +121,7 @@ static bool is_cancelled(void *arg)
 }
 
 /* On an error the messages from n_keep on are removed. */
-static void answer(struct jsonl *j, tn_chat_answer_fn *kind, size_t n_keep)
+static void run_answer(struct jsonl *j, tn_chat_answer_fn *kind, size_t n_keep)
 {
     struct tern_error err;
     struct tern_turn turn;
@@ -197,7 +197,7 @@ static void take_message(struct jsonl *j, const json_t *m)
     }
     j->chat->is_changed = true;
     if (asks(m))
-        answer(j, tern_conversation_answer, n_turns);
+        run_answer(j, tern_conversation_answer, n_turns);
     else
         reply_ok(j);
 }
@@ -258,7 +258,7 @@ static void take_messages(struct jsonl *j, const json_t *line, const json_t *mes
     if (status != TERN_OK)
         reply_error(j, &err);
     else if (n > 0 && asks(json_array_get(messages, n - 1)))
-        answer(j, tern_conversation_answer, tern_conversation_n_turns(c) - 1);
+        run_answer(j, tern_conversation_answer, tern_conversation_n_turns(c) - 1);
     else
         reply_ok(j);
 }
@@ -381,9 +381,9 @@ static void take_object(struct jsonl *j, const json_t *line)
     else if (messages)
         take_messages(j, line, messages);
     else if (json_is_true(json_object_get(line, "regen")))
-        answer(j, tern_conversation_regenerate, SIZE_MAX);
+        run_answer(j, tern_conversation_regenerate, SIZE_MAX);
     else if (json_is_true(json_object_get(line, "continue")))
-        answer(j, tern_conversation_continue, SIZE_MAX);
+        run_answer(j, tern_conversation_continue, SIZE_MAX);
     else
         take_change(j, line);
     j->id = NULL;

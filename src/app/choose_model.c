@@ -38,8 +38,8 @@ static struct tn_known_model *find(const struct tn_known_models *models, const c
 }
 
 /* row stays NULL if the answer matches nothing. */
-static tern_status ask(struct tn_known_model **row, const struct tn_known_models *models,
-                       struct tern_error *err)
+static tern_status ask_model(struct tn_known_model **row, const struct tn_known_models *models,
+                             struct tern_error *err)
 {
     static const char unknown[] = "There is no such number and no such name.\n";
     struct tn_buf answer = {0};
@@ -61,7 +61,7 @@ static tern_status choose(struct tn_known_model **row, const struct tn_known_mod
     if (models->n > 1)
         list(models);
     while (!*row && status == TERN_OK)
-        status = models->n > 0 ? ask(row, models, err) : TERN_INPUT;
+        status = models->n > 0 ? ask_model(row, models, err) : TERN_INPUT;
     return status;
 }
 

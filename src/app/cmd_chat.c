@@ -170,7 +170,7 @@ static tern_status start(struct tn_chat_state *chat, struct tern_error *err)
     return status == TERN_OK && !o->jsonl ? open_reader(chat, err) : status;
 }
 
-static void finish(struct tn_chat_state *chat)
+static void finish_chat(struct tn_chat_state *chat)
 {
     if (chat->reader.close)
         chat->reader.close(chat->reader.state);
@@ -232,7 +232,7 @@ int tn_cmd_chat(const struct tn_options *o)
         tn_chat_keep_cache(&chat);
         status = chat.failed != TERN_OK ? chat.failed : chat.unsaved.status;
     }
-    finish(&chat);
+    finish_chat(&chat);
     tn_external_editor_end();
     return tern_status_exit_code(status);
 }

@@ -101,9 +101,9 @@ static tern_status read_schema(struct tern_grammar **out, const char *path, stru
     return status;
 }
 
-static tern_status answer(const struct tn_options *o, const struct tn_opened *opened,
-                          const struct tern_ids *ids, const struct tn_buf *echo,
-                          const struct tern_grammar *grammar, struct tern_error *err)
+static tern_status answer_prompt(const struct tn_options *o, const struct tn_opened *opened,
+                                 const struct tern_ids *ids, const struct tn_buf *echo,
+                                 const struct tern_grammar *grammar, struct tern_error *err)
 {
     struct tn_generator g;
     struct tern_generate_result result;
@@ -152,8 +152,9 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
     if (status == TERN_OK)
         status = encode(&ids, o, opened.model, &prompt, &template, err);
     if (status == TERN_OK)
-        status = answer(o, &opened, &ids,
-                        template.t || !tn_is_terminal(TN_STDOUT) ? NULL : &prompt, grammar, err);
+        status = answer_prompt(o, &opened, &ids,
+                               template.t || !tn_is_terminal(TN_STDOUT) ? NULL : &prompt, grammar,
+                               err);
     tern_ids_free(&ids);
     tn_buf_fini(&prompt);
     tn_template_fini(&template);

@@ -130,8 +130,8 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
 uint32_t tn_generator_max_tokens(const struct tn_generator *g)
 {
     const struct tern_plan *plan = &g->planned->plan;
-    uint32_t wish = g->o->max_tokens ? (uint32_t)g->o->max_tokens : plan->default_new_tokens;
-    return TN_MIN(wish, TN_MIN(plan->cap_new_tokens, plan->n_ctx));
+    uint32_t requested = g->o->max_tokens ? (uint32_t)g->o->max_tokens : plan->default_new_tokens;
+    return TN_MIN(requested, TN_MIN(plan->cap_new_tokens, plan->n_ctx));
 }
 
 void tn_generator_fini(struct tn_generator *g)

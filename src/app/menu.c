@@ -140,7 +140,7 @@ static size_t find_model(const struct menu *m, const char *answer)
 }
 
 /* False: the answer matches nothing. */
-static bool take(struct tn_menu_choice *out, struct menu *m, const char *answer)
+static bool take_choice(struct tn_menu_choice *out, struct menu *m, const char *answer)
 {
     if (strcmp(answer, "q") == 0)
         *out = (struct tn_menu_choice){.n = 0};
@@ -169,7 +169,7 @@ tern_status tn_menu_ask(struct tn_menu_choice *out, struct tern_error *err)
         write_question(&question, &m);
     while (status == TERN_OK && !is_taken) {
         status = tn_ask_line(&answer, tn_buf_text(&question), err);
-        is_taken = status == TERN_OK && take(out, &m, tn_buf_text(&answer));
+        is_taken = status == TERN_OK && take_choice(out, &m, tn_buf_text(&answer));
         if (status == TERN_OK && !is_taken)
             tn_message_text(unknown, sizeof unknown - 1);
     }

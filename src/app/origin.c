@@ -25,7 +25,7 @@ static char *path_beside(const char *path)
     return beside.data;
 }
 
-static void take(char *dst, size_t n_dst, const json_t *root, const char *name)
+static void take_text(char *dst, size_t n_dst, const json_t *root, const char *name)
 {
     const char *text = json_string_value(json_object_get(root, name));
     if (text && strlen(text) < n_dst)
@@ -42,8 +42,8 @@ void tn_origin_read(struct tn_origin *out, const char *path)
     if (beside && tn_path_kind(beside) == TN_PATH_FILE &&
         tn_file_read_all(&text, &n, beside, MAX_BYTES, NULL) == TERN_OK &&
         tn_json_load(&root, beside, text, n, TN_JSON_LARGE_AS_REAL, NULL) == TERN_OK) {
-        take(out->repository, sizeof out->repository, root, "repository");
-        take(out->revision, sizeof out->revision, root, "revision");
+        take_text(out->repository, sizeof out->repository, root, "repository");
+        take_text(out->revision, sizeof out->revision, root, "revision");
     }
     json_decref(root);
     tn_free(text);

@@ -251,7 +251,7 @@ static void write_wrapped(const char *text, size_t n, bool hide_controls)
 }
 
 /* Allocates nothing, because the message may report that memory is exhausted. */
-static void say(const char *prefix, const char *text)
+static void print_message(const char *prefix, const char *text)
 {
     char line[sizeof((struct tern_error *)0)->detail + 32];
     if (before_message)
@@ -262,7 +262,7 @@ static void say(const char *prefix, const char *text)
 
 int tn_error_print(const struct tern_error *err)
 {
-    say("tern: error: ", err->detail[0] ? err->detail : tern_status_text(err->status));
+    print_message("tern: error: ", err->detail[0] ? err->detail : tern_status_text(err->status));
     return tern_status_exit_code(err->status);
 }
 
@@ -287,7 +287,7 @@ void tn_warning_say(const char *format, ...)
 {
     struct tern_error err;
     FORMAT_DETAIL(&err, format);
-    say("tern: warning: ", err.detail);
+    print_message("tern: warning: ", err.detail);
 }
 
 void tn_note_say(const char *format, ...)
@@ -296,7 +296,7 @@ void tn_note_say(const char *format, ...)
     if (message_level < 0)
         return;
     FORMAT_DETAIL(&err, format);
-    say("tern: note: ", err.detail);
+    print_message("tern: note: ", err.detail);
 }
 
 void tn_info_say(const char *format, ...)
@@ -305,7 +305,7 @@ void tn_info_say(const char *format, ...)
     if (message_level < 0)
         return;
     FORMAT_DETAIL(&err, format);
-    say("", err.detail);
+    print_message("", err.detail);
 }
 
 void tn_message_text(const char *text, size_t n)

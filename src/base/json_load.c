@@ -73,7 +73,7 @@ static char peek(const struct reader *r)
     return r->i < r->n ? r->text[r->i] : '\0';
 }
 
-static bool take(struct reader *r, const char *any_of)
+static bool take_one(struct reader *r, const char *any_of)
 {
     char c = peek(r);
     if (c == '\0' || !strchr(any_of, c))
@@ -84,7 +84,7 @@ static bool take(struct reader *r, const char *any_of)
 
 static void skip_space(struct reader *r)
 {
-    while (take(r, " \t\r\n"))
+    while (take_one(r, " \t\r\n"))
         ;
 }
 
@@ -96,7 +96,7 @@ static bool take_hex(struct reader *r, uint32_t *value)
     *value = 0;
     for (int i = 0; i < 4; i++) {
         char c = peek(r);
-        if (!take(r, digits))
+        if (!take_one(r, digits))
             return refuse(r, "\\u needs four hexadecimal digits");
         uint32_t digit = (uint32_t)(strchr(digits, c) - digits);
         *value = *value << 4 | (digit > 15 ? digit - 6 : digit);
@@ -112,7 +112,7 @@ static bool take_code_point(struct reader *r, uint32_t *c)
         return false;
     if (*c < 0xD800 || *c >= 0xE000)
         return true;
-    if (*c >= 0xDC00 || !take(r, "\\") || !take(r, "u"))
+    if (*c >= 0xDC00 || !take_one(r, "\\") || !take_one(r, "u"))
         return refuse(r, "an unpaired surrogate");
     if (!take_hex(r, &second))
         return false;
@@ -134,9 +134,9 @@ static bool read_escape(struct reader *r, struct tn_buf *out)
     static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     char c = peek(r);
     uint32_t code;
-    if (take(r, letters))
+    if (take_one(r, letters))
         code = (unsigned char)meanings[strchr(letters, c) - letters];
-    else if (!take(r, "u"))
+    else if (!take_one(r, "u"))
         return refuse(r, "an unknown escape after a backslash");
     else if (!take_code_point(r, &code))
         return false;
@@ -168,11 +168,11 @@ static bool read_string(struct reader *r, struct tn_buf *out)
         if (n > 0 && !tn_buf_append(out, r->text + r->i, n))
             return refuse_memory(r);
         r->i += n;
-        if (take(r, "\""))
+        if (take_one(r, "\""))
             return true;
         if (r->i == r->n)
             return refuse(r, "a string is not terminated");
-        if (!take(r, "\\"))
+        if (!take_one(r, "\\"))
             return refuse(r, (unsigned char)peek(r) < 0x20 ? "a control character in a string"
                                                            : "a string that is not UTF-8");
         if (!read_escape(r, out))
@@ -185,25 +185,25 @@ static bool read_string(struct reader *r, struct tn_buf *out)
 static bool take_digits(struct reader *r)
 {
     size_t start = r->i;
-    while (take(r, "0123456789"))
+    while (take_one(r, "0123456789"))
         ;
     return r->i > start || refuse(r, "expected a digit");
 }
 
 static bool take_number(struct reader *r, bool *is_whole)
 {
-    (void)take(r, "-");
-    if (!take(r, "0") && !take_digits(r))
+    (void)take_one(r, "-");
+    if (!take_one(r, "0") && !take_digits(r))
         return false;
     *is_whole = true;
-    if (take(r, ".")) {
+    if (take_one(r, ".")) {
         *is_whole = false;
         if (!take_digits(r))
             return false;
     }
-    if (take(r, "eE")) {
+    if (take_one(r, "eE")) {
         *is_whole = false;
-        (void)take(r, "+-");
+        (void)take_one(r, "+-");
         if (!take_digits(r))
             return false;
     }
@@ -306,7 +306,7 @@ static bool read_scalar(struct reader *r, json_t **out)
     char c = peek(r);
     if (c == '-' || (c >= '0' && c <= '9'))
         return read_number(r, out);
-    if (!take(r, "\""))
+    if (!take_one(r, "\""))
         return read_word(r, out);
     if (!read_string(r, &r->word))
         return false;
@@ -316,7 +316,7 @@ static bool read_scalar(struct reader *r, json_t **out)
 
 /* Adds the value to the innermost open container, or makes it the root; NULL: it could not be
  * allocated. */
-static bool put(struct reader *r, json_t *value)
+static bool put_value(struct reader *r, json_t *value)
 {
     json_t *parent = r->depth ? r->open[r->depth - 1] : NULL;
     int failed = 0;
@@ -334,7 +334,7 @@ static bool put(struct reader *r, json_t *value)
 static bool read_key(struct reader *r)
 {
     skip_space(r);
-    if (!take(r, "\""))
+    if (!take_one(r, "\""))
         return refuse(r, "expected a name in quotes");
     if (!read_string(r, &r->key))
         return false;
@@ -344,7 +344,7 @@ static bool read_key(struct reader *r)
         json_object_get(r->open[r->depth - 1], r->key.data))
         return refuse(r, "a duplicate name in an object");
     skip_space(r);
-    return take(r, ":") || refuse(r, "expected ':'");
+    return take_one(r, ":") || refuse(r, "expected ':'");
 }
 
 /* Called after the opening bracket; sets *opened if values follow. */
@@ -353,10 +353,10 @@ static bool open_level(struct reader *r, bool is_object, bool *opened)
     if (r->depth == TN_JSON_MAX_DEPTH)
         return refuse_depth(r);
     json_t *value = is_object ? json_object() : json_array();
-    if (!put(r, value))
+    if (!put_value(r, value))
         return false;
     skip_space(r);
-    *opened = !take(r, is_object ? "}" : "]");
+    *opened = !take_one(r, is_object ? "}" : "]");
     if (!*opened)
         return true;
     r->open[r->depth++] = value;
@@ -369,9 +369,9 @@ static bool read_value(struct reader *r, bool *opened)
     *opened = false;
     skip_space(r);
     const char c = peek(r);
-    if (take(r, "{["))
+    if (take_one(r, "{["))
         return open_level(r, c == '{', opened);
-    return read_scalar(r, &value) && put(r, value);
+    return read_scalar(r, &value) && put_value(r, value);
 }
 
 /* Called after a value: closes levels until one continues or none is open. */
@@ -380,9 +380,9 @@ static bool end_value(struct reader *r)
     while (r->depth > 0) {
         const bool is_object = json_is_object(r->open[r->depth - 1]);
         skip_space(r);
-        if (take(r, ","))
+        if (take_one(r, ","))
             return !is_object || read_key(r);
-        if (!take(r, is_object ? "}" : "]"))
+        if (!take_one(r, is_object ? "}" : "]"))
             return refuse(r, is_object ? "expected ',' or '}'" : "expected ',' or ']'");
         r->depth--;
     }

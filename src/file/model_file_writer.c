@@ -214,7 +214,8 @@ static uint64_t metadata_bytes(const struct tn_mwriter_meta *meta)
 }
 
 /* Appends bytes to the metadata, which a limit keeps below 4 GiB. */
-static struct tern_file_ref put(unsigned char *metadata, uint32_t *end, const void *bytes, size_t n)
+static struct tern_file_ref put_bytes(unsigned char *metadata, uint32_t *end, const void *bytes,
+                                      size_t n)
 {
     struct tern_file_ref ref = {.offset = *end, .bytes = (uint32_t)n};
     if (n)
@@ -225,7 +226,7 @@ static struct tern_file_ref put(unsigned char *metadata, uint32_t *end, const vo
 
 static struct tern_file_ref put_text(unsigned char *metadata, uint32_t *end, const char *text)
 {
-    return put(metadata, end, text, text_bytes(text));
+    return put_bytes(metadata, end, text, text_bytes(text));
 }
 
 static struct tern_file_config *head_config(const struct tn_mwriter *w)
@@ -243,11 +244,11 @@ static struct tern_file_ref put_rotations(unsigned char *metadata, uint32_t *end
                                           const struct tn_mwriter_meta *meta)
 {
     const struct tern_file_ref ref =
-        put(metadata, end, meta->rotations, meta->n_rotations * sizeof *meta->rotations);
+        put_bytes(metadata, end, meta->rotations, meta->n_rotations * sizeof *meta->rotations);
     struct tern_file_rotation *rotations = (void *)(metadata + ref.offset);
     for (uint32_t i = 0; i < meta->n_rotations; i++)
         rotations[i].signs.offset += *end;
-    put(metadata, end, meta->signs, meta->n_sign_bytes);
+    put_bytes(metadata, end, meta->signs, meta->n_sign_bytes);
     return ref;
 }
 
@@ -258,19 +259,20 @@ static void fill_metadata(struct tn_mwriter *w, const struct tn_mwriter_meta *me
     struct tern_file_config *config = head_config(w);
     uint32_t end = (uint32_t)sizeof *config;
     *config = meta->config;
-    config->layers = put(metadata, &end, meta->layers, config->n_layer * sizeof *meta->layers);
+    config->layers =
+        put_bytes(metadata, &end, meta->layers, config->n_layer * sizeof *meta->layers);
     config->sources = (struct tern_file_ref){
         end, meta->n_sources * (uint32_t)sizeof(struct tern_file_source)};
     end += config->sources.bytes;
     config->stop_ids =
-        put(metadata, &end, meta->stop_ids, meta->n_stop_ids * sizeof *meta->stop_ids);
+        put_bytes(metadata, &end, meta->stop_ids, meta->n_stop_ids * sizeof *meta->stop_ids);
     if (meta->n_rotations > 0) /* else zeros, as in files older than rotations */
         config->rotations = put_rotations(metadata, &end, meta);
     config->family = put_text(metadata, &end, meta->family);
     config->name = put_text(metadata, &end, meta->name);
     config->template_name = put_text(metadata, &end, meta->template_name);
     config->template_source =
-        put(metadata, &end, meta->template_source, meta->template_source_bytes);
+        put_bytes(metadata, &end, meta->template_source, meta->template_source_bytes);
     config->converter = put_text(metadata, &end, meta->converter);
     struct tern_file_source *sources = head_sources(w);
     for (uint32_t i = 0; i < meta->n_sources; i++)

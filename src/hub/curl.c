@@ -102,7 +102,7 @@ static const char *without_code(const char *text)
     return bracket && bracket[1] == ' ' ? bracket + 2 : text;
 }
 
-static tern_status finish(struct tn_transfer *transfer, struct tern_error *err)
+static tern_status finish_transfer(struct tn_transfer *transfer, struct tern_error *err)
 {
     char text[256];
     if (is_interrupted()) {
@@ -131,7 +131,7 @@ static tern_status read_head(struct tn_transfer *transfer, struct tern_error *er
             tn_process_read(transfer->process, transfer->buffer + transfer->n_buffered,
                             TN_RESPONSE_HEAD_MAX_BYTES - transfer->n_buffered);
         if (n == 0) {
-            status = finish(transfer, err);
+            status = finish_transfer(transfer, err);
             if (status == TERN_OK) {
                 transfer->is_transient = true;
                 status = tn_fail(err, TERN_NETWORK, "the server sent no complete answer");
@@ -187,7 +187,7 @@ size_t tn_transfer_read(struct tn_transfer *transfer, void *dst, size_t n)
 
 tern_status tn_transfer_close(struct tn_transfer *transfer, struct tern_error *err)
 {
-    return finish(transfer, err);
+    return finish_transfer(transfer, err);
 }
 
 void tn_transfer_abort(struct tn_transfer *transfer)

@@ -139,7 +139,8 @@ static tern_status restart(struct attempt *a, struct tern_error *err)
                    a->repository);
 }
 
-static tern_status answer(struct attempt *a, struct tn_transfer *transfer, struct tern_error *err)
+static tern_status handle_response(struct attempt *a, struct tn_transfer *transfer,
+                                   struct tern_error *err)
 {
     const int code = transfer->head.status;
     if (code == 200 || code == 206)
@@ -179,7 +180,7 @@ static tern_status attempt(struct attempt *a, const char *address, struct tern_e
         if (status != TERN_OK)
             return status;
         if (!is_redirect(transfer.head.status))
-            return answer(a, &transfer, err);
+            return handle_response(a, &transfer, err);
         tn_transfer_abort(&transfer);
         if (i >= TN_FETCH_MAX_REDIRECTS)
             return tn_fail(err, TERN_NETWORK, "%s: more than %d redirects", a->repository,

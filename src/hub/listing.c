@@ -225,8 +225,9 @@ tern_status tn_listing_parse(struct tn_listing *out, const char *json, size_t n_
     return status == TERN_OK ? choose_files(out, repository, file, err) : status;
 }
 
-static tern_status get(char **text, size_t *n, const struct tn_hub *hub, const char *repository,
-                       const char *kind, const char *revision, struct tern_error *err)
+static tern_status get_page(char **text, size_t *n, const struct tn_hub *hub,
+                            const char *repository, const char *kind, const char *revision,
+                            struct tern_error *err)
 {
     char url[TN_URL_MAX_BYTES + 1];
     bool has_next_page;
@@ -252,7 +253,7 @@ static tern_status pin(char revision[TN_REVISION_BYTES], const struct tn_hub *hu
     char *text;
     size_t n;
     json_t *root = NULL;
-    tern_status status = get(&text, &n, hub, repository, "revision", "main", err);
+    tern_status status = get_page(&text, &n, hub, repository, "revision", "main", err);
     if (status != TERN_OK)
         return status;
     status = tn_json_load(&root, "the hub's answer", text, n, TN_JSON_LARGE_AS_REAL, err);
@@ -280,7 +281,7 @@ tern_status tn_listing_read(struct tn_listing *out, const struct tn_hub *hub,
     else
         status = pin(out->revision, hub, repository, err);
     if (status == TERN_OK)
-        status = get(&text, &n, hub, repository, "tree", out->revision, err);
+        status = get_page(&text, &n, hub, repository, "tree", out->revision, err);
     if (status == TERN_OK)
         status = tn_listing_parse(out, text, n, repository, file, err);
     tn_free(text);

@@ -84,7 +84,7 @@ struct span_scales {
     size_t stride; /* rows between two scales */
 };
 
-static TN_ALWAYS_INLINE void put(float *dst, floats v)
+static TN_ALWAYS_INLINE void store_floats(float *dst, floats v)
 {
     *(floats *)(void *)dst = v;
 }
@@ -104,8 +104,8 @@ static TN_ALWAYS_INLINE void scales_q4_k(const struct span_scales *s, const uint
     const words minimum[2] = {b & six, (c >> 4 & four) | (b >> 2 & two)};
 #pragma GCC unroll 8
     for (uint32_t j = 0; j < 8; j++) {
-        put(s->scale + j * s->stride, byte_times(scale[j / 4], j % 4, d));
-        put(s->minimum + j * s->stride, byte_times(minimum[j / 4], j % 4, dmin));
+        store_floats(s->scale + j * s->stride, byte_times(scale[j / 4], j % 4, d));
+        store_floats(s->minimum + j * s->stride, byte_times(minimum[j / 4], j % 4, dmin));
     }
 }
 
@@ -114,7 +114,7 @@ static TN_ALWAYS_INLINE void scales_q6_k(const struct span_scales *s, const uint
 #pragma GCC unroll 16
     for (uint32_t j = 0; j < 16; j++) {
         const words v = load_words(w + j / 4 * 64) << (24 - j % 4 * 8);
-        put(s->scale + j * s->stride, as_floats((ints)v >> 24) * d);
+        store_floats(s->scale + j * s->stride, as_floats((ints)v >> 24) * d);
     }
 }
 
@@ -124,8 +124,8 @@ static TN_ALWAYS_INLINE void scales_q2_k(const struct span_scales *s, const uint
 #pragma GCC unroll 16
     for (uint32_t j = 0; j < 16; j++) {
         const words v = load_words(w + j / 4 * 64);
-        put(s->scale + j * s->stride, byte_times(v & splat_bytes(15), j % 4, d));
-        put(s->minimum + j * s->stride, byte_times(v >> 4 & splat_bytes(15), j % 4, dmin));
+        store_floats(s->scale + j * s->stride, byte_times(v & splat_bytes(15), j % 4, d));
+        store_floats(s->minimum + j * s->stride, byte_times(v >> 4 & splat_bytes(15), j % 4, dmin));
     }
 }
 
@@ -137,7 +137,7 @@ static TN_ALWAYS_INLINE void scales_q3_k(const struct span_scales *s, const uint
         const words six = (low[j / 4 % 2] >> j / 8 * 4 & splat_bytes(15)) |
                           (shifted(high, 4 - (int)(j / 4) * 2) & splat_bytes(48));
         const ints scale = (ints)(six >> j % 4 * 8 & 255) - 32;
-        put(s->scale + j * s->stride, as_floats(scale) * d);
+        store_floats(s->scale + j * s->stride, as_floats(scale) * d);
     }
 }
 
@@ -154,7 +154,7 @@ static TN_ALWAYS_INLINE void scales_iq4_xs(const struct span_scales *s, const ui
 #pragma GCC unroll 8
     for (uint32_t j = 0; j < 8; j++) {
         const words six = (low >> 4 * j & 15) | (high >> 2 * j & 3) << 4;
-        put(s->scale + j * s->stride, as_floats((ints)six - 32) * d);
+        store_floats(s->scale + j * s->stride, as_floats((ints)six - 32) * d);
     }
 }
 
@@ -166,9 +166,10 @@ static TN_ALWAYS_INLINE void take_scales(const struct span_scales *s, const uint
     const floats d = floats_of_halves(halves);
     if (shape.block == TN_CELL_COLS) {
         for (uint32_t j = 0; j < n_cells; j++, halves += 2 * TN_TILE_ROWS * shape.n_halves) {
-            put(s->scale + j * s->stride, floats_of_halves(halves));
+            store_floats(s->scale + j * s->stride, floats_of_halves(halves));
             if (shape.has_min)
-                put(s->minimum + j * s->stride, -floats_of_halves(halves + 2 * TN_TILE_ROWS));
+                store_floats(s->minimum + j * s->stride,
+                             -floats_of_halves(halves + 2 * TN_TILE_ROWS));
         }
         return;
     }

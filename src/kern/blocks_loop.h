@@ -186,7 +186,7 @@ static TN_ALWAYS_INLINE void add_span(float *dst, size_t dst_stride, const struc
     for (uint32_t t = 0; t < n_inputs; t++)
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < n_vectors; i++)
-            put(dst + t * dst_stride + LANES * i, y[t][i]);
+            store_floats(dst + t * dst_stride + LANES * i, y[t][i]);
 }
 
 /* ---- one input ---- */
@@ -376,7 +376,7 @@ static void gemv_rows_f32(float *dst, const struct tn_blocks *w, uint32_t row_be
             unpack(&p, w, row, col);
             for (uint32_t r = 0; r < TN_MIN(row_end - row, PANEL_ROWS); r += LANES)
                 for (uint32_t k = 0; k < p.n_cells; k++)
-                    put(dst + r, *(const floats *)(const void *)(dst + r) +
+                    store_floats(dst + r, *(const floats *)(const void *)(dst + r) +
                                      cell_f32(&p, r, k, x + col + k * TN_CELL_COLS, s));
         }
 }

@@ -48,7 +48,7 @@ static void fill_rope(struct tn_forward *f, uint32_t i_rope, const struct tn_spa
     }
 }
 
-static void begin(struct tn_forward *f, const struct tn_batch *batch)
+static void begin_batch(struct tn_forward *f, const struct tn_batch *batch)
 {
     f->batch = batch;
     f->n_tokens = batch->n_rows;
@@ -114,7 +114,7 @@ static void run_layer(struct tn_forward *f, uint32_t i_layer)
 bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
 {
     assert(batch->n_rows >= 1 && "callers make no empty batches");
-    begin(f, batch);
+    begin_batch(f, batch);
     tn_embed(f, batch->ids);
     for (uint32_t i = 0; i < f->weights->config->n_layer; i++) {
         const struct tn_layer *layer = &f->weights->layers[i];

@@ -77,7 +77,7 @@ static bool spin(const struct tn_team *team, uint64_t *start)
 }
 
 /* Takes one item; false if there is none for this thread. */
-static bool take(struct tn_team *team, uint32_t i_thread, uint32_t *n_left)
+static bool take_item(struct tn_team *team, uint32_t i_thread, uint32_t *n_left)
 {
     uint64_t ticket = atomic_load(&team->ticket);
     for (;;) {
@@ -91,10 +91,10 @@ static bool take(struct tn_team *team, uint32_t i_thread, uint32_t *n_left)
 }
 
 /* Runs items until none is left. */
-static void work(struct tn_team *team, uint32_t i_thread)
+static void run_items(struct tn_team *team, uint32_t i_thread)
 {
     uint32_t n = 0, n_items = 0, n_left;
-    while (take(team, i_thread, &n_left)) {
+    while (take_item(team, i_thread, &n_left)) {
         n_items = team->n_items;
         team->fn(team->arg, n_items - n_left, i_thread);
         n++;
@@ -137,7 +137,7 @@ static void run_worker(void *arg)
     while (!atomic_load(&team->is_stopping)) {
         wait_until_active(team, worker->i_thread);
         if ((uint32_t)atomic_load(&team->ticket) != 0) {
-            work(team, worker->i_thread);
+            run_items(team, worker->i_thread);
             spin_start = 0;
         } else if (!spin(team, &spin_start)) {
             sleep_until_published(team);
@@ -257,7 +257,7 @@ void tn_team_for(struct tn_team *team, uint32_t n_items, tn_item_fn *fn, void *a
         return;
     }
     publish(team, n_items, fn, arg);
-    work(team, 0);
+    run_items(team, 0);
     wait_until_done(team);
 }
 
