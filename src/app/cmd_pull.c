@@ -84,7 +84,7 @@ static tern_status find_folders(struct job *job, struct tern_error *err)
     job->path = job->models ? tn_path_join(job->models, file) : NULL;
     tn_free(data);
     if (!job->path || !job->downloads)
-        return tn_fail(err, TERN_OUTPUT, "this user has no folder for models");
+        return tn_fail(err, TERN_OUTPUT, TN_NO_MODELS_DIR);
     return tn_dir_make(job->models, err);
 }
 

@@ -31,6 +31,12 @@ struct tn_known_models {
 /* `tern/models` in the user's data folder, for pulled and converted models; it may not exist yet
  * (tn_dir_make).  New memory (tn_free); NULL: the user has no home. */
 char *tn_path_of_models_dir(void);
+/* The message where there is none; it names the variable to set. */
+#if defined(_WIN32)
+#define TN_NO_MODELS_DIR "this user has no folder for models; set LOCALAPPDATA"
+#else
+#define TN_NO_MODELS_DIR "this user has no folder for models; set HOME"
+#endif
 
 enum tn_model_places { TN_KNOWN_FOLDERS, TN_KNOWN_FOLDERS_AND_CURRENT };
 

@@ -418,6 +418,11 @@ class Pull(command.TestCase):
         self.assertGreater(len(lines), 2)
         self.check_model()
 
+    def test_no_home(self):
+        nowhere = {"XDG_DATA_HOME": "", "HOME": ""}
+        self.assertIn("set HOME", self.pull(code=4, **nowhere).err)
+        self.assertIn("set HOME", self.refused(5, "remove", "x", env=self.environment(**nowhere)))
+
     # ---- interruption ----
 
     def start(self, **changes):
