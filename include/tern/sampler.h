@@ -32,9 +32,10 @@ struct tern_sampler_params {
     float frequency_penalty; /* 0 = off */
     uint32_t penalty_last;   /* number of latest ids of the history that count; 0 = penalties off */
     uint64_t seed;
+    uint32_t n_drawn; /* random numbers of the seed that earlier choices used: they are skipped */
 };
 
-/* In the order of the members: 0.7, 40, 0.95, 0, 1.1, 0.6, 0, 64; seed 0. */
+/* In the order of the members: 0.7, 40, 0.95, 0, 1.1, 0.6, 0, 64; seed 0, none drawn. */
 void tern_sampler_params_default(struct tern_sampler_params *out);
 
 /* Allocates all memory for vocabularies of n_vocab ids, tern_sampler_bytes of it; sampling

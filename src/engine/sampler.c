@@ -100,6 +100,14 @@ tern_status tn_sampler_check(const struct tern_sampler_params *p, struct tern_er
     return TERN_OK;
 }
 
+/* A choice at a temperature above 0 draws one number. */
+static void seed_rng(struct tn_rng *rng, const struct tern_sampler_params *params)
+{
+    tn_rng_seed(rng, params->seed);
+    for (uint32_t i = 0; i < params->n_drawn; i++)
+        (void)tn_rng_next(rng);
+}
+
 tern_status tern_sampler_create(struct tern_sampler **out, const struct tern_sampler_params *params,
                                 uint32_t n_vocab, struct tern_error *err)
 {
@@ -124,7 +132,7 @@ tern_status tern_sampler_create(struct tern_sampler **out, const struct tern_sam
         tern_sampler_free(s);
         return tn_fail(err, TERN_MEMORY, "no memory for the sampler of %u tokens", n_vocab);
     }
-    tn_rng_seed(&s->rng, params->seed);
+    seed_rng(&s->rng, params);
     *out = s;
     return tn_ok(err);
 }
@@ -163,7 +171,7 @@ void tn_sampler_configure(struct tern_sampler *sampler, const struct tern_sample
     tern_sampler_clear_history(sampler);
     sampler->params = *params;
     sampler->params.penalty_last = TN_MIN(params->penalty_last, sampler->window_capacity);
-    tn_rng_seed(&sampler->rng, params->seed);
+    seed_rng(&sampler->rng, params);
 }
 
 /* ---- history and penalties ---- */

@@ -95,6 +95,7 @@ bool tn_begun_answer_append(struct tn_task *task, const json_t *answer, struct t
         json_string_length(reasoning) > 0 && !tn_reasoning_is_off(task);
     if (!tn_reasoning_begin(task, r))
         return false;
+    const size_t n_prompt = task->ids.n;
     task->continues_answer = has_content || has_reasoning;
     if (has_reasoning && !task->reasoning_close) {
         if (!append(task, open, sizeof open - 1, TERN_ENCODE_PARSE_SPECIAL, r))
@@ -103,6 +104,8 @@ bool tn_begun_answer_append(struct tn_task *task, const json_t *answer, struct t
     }
     if (has_reasoning && !append_said(task, reasoning, r))
         return false;
-    return !has_content ||
-           (tn_reasoning_end(task, r) && append_said(task, content, r));
+    if (has_content && !(tn_reasoning_end(task, r) && append_said(task, content, r)))
+        return false;
+    task->gen.sampler.n_drawn = (uint32_t)(task->ids.n - n_prompt);
+    return true;
 }

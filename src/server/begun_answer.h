@@ -4,7 +4,8 @@
  * model continues it.  Clients use it to continue after max_tokens, a lost connection or a stop by
  * the user, and to prefill answers.  The server returns the continuation alone.
  *
- * The prompt is the one that the answer had when it was begun, plus the ids of its text: a greedy
+ * The prompt is the one that the answer had when it was begun, plus the ids of its text, for each
+ * of which a random number of the seed is skipped.  At temperature 0, or with the same seed, an
  * answer continues with the bytes of the uninterrupted one, unless its reasoning was cut within
  * white space, or the model's tokens differ from those of the tokenizer.
  */

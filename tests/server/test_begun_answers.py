@@ -48,6 +48,17 @@ class BegunAnswers(Case):
             self.assertTrue(whole.startswith(part))
             self.assertEqual(part + self.text(begun(part), N - n), whole, n)
 
+    def test_the_same_seed(self):
+        chance = {"temperature": 1.0, "seed": 7}
+        whole = self.post(CHAT, {"messages": STORY, "max_tokens": 40, "n": 2, **chance})["choices"]
+        self.assertNotEqual(whole[0]["message"]["content"], self.text(n=40))
+        for i, choice in enumerate(whole):
+            alone = {"temperature": 1.0, "seed": 7 + i}
+            for n in (1, 9, 24):
+                part = self.text(n=n, **alone)
+                self.assertEqual(part + self.text(begun(part), 40 - n, **alone),
+                                 choice["message"]["content"], n)
+
     def test_every_api(self):
         whole, part = self.text(), self.text(n=10)
         rest = whole[len(part):]
