@@ -335,13 +335,14 @@ const char *tn_encoding_refusal(uint32_t type)
         return "its tiles depend on how the program that wrote it was built, and the file does not "
                "say how; take the I2_S file of the same model, or the safetensors";
     case TN_GGML_Q1_0:
-        return "binary weights (-1 and +1, no 0); tern runs ternary models: for Bonsai take the "
+        return "binary weights (-1 and +1, no 0) are not supported; of Bonsai take the "
                "Ternary-Bonsai files";
     case TN_GGML_IQ2_BN_R4:
         return "IQ2_BN with its rows interleaved for one program; take the IQ2_BN or I2_S file";
     default:
         return tn_encoding_find(type, 64, TERN_I2S_X86)
                    ? NULL
-                   : "no ternary type, nor a block type that tern knows";
+                   : "no ternary type, nor a block type that tern knows; take a file in Q4_K_M, "
+                     "IQ4_XS or Q8_0";
     }
 }

@@ -40,8 +40,8 @@ static tern_status parse_quantization(struct tn_config_import *out, const json_t
     const char *method = tn_config_text(quant, "quant_method", "(none)");
     if (strcmp(method, "bitnet") != 0)
         return tn_fail(err, TERN_UNSUPPORTED,
-                       "%s: quant_method \"%s\" is not ternary; tern runs ternary models", name,
-                       method);
+                       "%s: quant_method \"%s\" is not supported; take the folder that is not "
+                       "quantized, or a GGUF file", name, method);
     const char *linear = tn_config_text(quant, "linear_class", "bitlinear");
     if (strcmp(linear, "autobitlinear") != 0 && strcmp(linear, "bitlinear") != 0)
         return tn_fail(err, TERN_UNSUPPORTED, "%s: linear_class \"%s\" is unknown", name, linear);

@@ -120,7 +120,7 @@ static const struct text_case text_cases[] = {
     {CONFIG, "\"hidden_act\"", "\"mlp_bias\": true, \"hidden_act\"", TERN_INPUT,
      "tensor \"model.layers.0.mlp.gate_proj.bias\" is missing"},
     {CONFIG, "\"quant_method\": \"bitnet\"", "\"quant_method\": \"gptq\"", TERN_UNSUPPORTED,
-     "\"gptq\" is not ternary"},
+     "\"gptq\" is not supported; take"},
     {CONFIG, "\"quant_method\": \"bitnet\"", "\"quant_method\": \"bitnet\", \"use_rms_norm\": true",
      TERN_INPUT, "\"model.layers.0.self_attn.q_proj.norm.weight\" is missing"},
     {CONFIG, "\"linear_class\": \"autobitlinear\"", "\"linear_class\": \"loralinear\"",
