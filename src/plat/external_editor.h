@@ -14,11 +14,11 @@
  * it exited with an error. */
 tern_status tn_external_editor_run(const char *path, struct tern_error *err);
 
-/* Before a sandbox that lets this process start no programs (plat/sandbox.h): starts the process
- * that runs the editor from then on.  Where that fails, tn_external_editor_run returns
- * TERN_UNSUPPORTED inside the sandbox.  Call once, early: it is a copy of this process. */
+/* Starts a process that runs the editor from then on.  Call before a sandbox that forbids starting
+ * programs (plat/sandbox.h), and early, because the process is a copy of this one.  If it fails,
+ * tn_external_editor_run returns TERN_UNSUPPORTED inside the sandbox. */
 void tn_external_editor_prepare(void);
-/* Ends it, if there is one. */
+/* Ends that process, if it was started. */
 void tn_external_editor_end(void);
 
 #endif

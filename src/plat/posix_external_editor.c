@@ -182,7 +182,7 @@ static tern_status judge(const struct outcome *outcome, const char *name, struct
     if (WIFEXITED(state) && WEXITSTATUS(state) == CANNOT_START)
         return tn_fail(err, TERN_UNSUPPORTED, "%s: cannot be started; set $EDITOR", name);
     if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
-        return tn_fail(err, TERN_INTERNAL, "%s: ended with an error; the text is not taken", name);
+        return tn_fail(err, TERN_INTERNAL, "%s: exited with an error; the text is unchanged", name);
     return tn_ok(err);
 }
 
@@ -201,7 +201,7 @@ tern_status tn_external_editor_run(const char *path, struct tern_error *err)
     else if (!helper.pid)
         outcome = run(words);
     else if (!ask_helper(&outcome, path))
-        status = tn_fail(err, TERN_INTERNAL, "%s: the process that starts it is gone", words[0]);
+        status = tn_fail(err, TERN_INTERNAL, "%s: the process that starts it has exited", words[0]);
     if (status == TERN_OK)
         status = judge(&outcome, words[0], err);
     tn_free(line);

@@ -61,6 +61,6 @@ tern_status tn_external_editor_run(const char *path, struct tern_error *err)
     (void)CloseHandle(process.hProcess);
     (void)CloseHandle(process.hThread);
     return code == 0 ? tn_ok(err)
-                     : tn_fail(err, TERN_INTERNAL, "%s: ended with an error; the text is not taken",
-                               command_line());
+                     : tn_fail(err, TERN_INTERNAL,
+                               "%s: exited with an error; the text is unchanged", command_line());
 }
