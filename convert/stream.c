@@ -27,7 +27,7 @@ static uint32_t n_values(const struct tn_source_tensor *t)
     return (uint32_t)n; /* the plan has checked the shape */
 }
 
-/* A tensor with A_log itself would make states grow. */
+/* A decay must be below 0: an unconverted A_log would make states grow. */
 static tern_status check_decays(const struct tn_tensor_plan_row *t, const float *values, uint32_t n,
                                 struct tern_error *err)
 {

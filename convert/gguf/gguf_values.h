@@ -28,8 +28,9 @@ void tn_gguf_values_fini(struct tn_gguf_values *values);
 /* Finds "ARCH.name", which is written to `full`; NULL if absent. */
 const struct tn_gguf_key *tn_gguf_values_find(const struct tn_gguf_values *values,
                                               char full[TN_GGUF_NAME_BYTES], const char *name);
-/* An integer from 1 to max, or an array with one for each layer: those that are not 0 are equal,
- * and *out becomes that.  Absent: *out stays.  TERN_INPUT; TERN_UNSUPPORTED: layers differ. */
+/* An integer from 1 to max, or an array with one per layer: those that are not 0 must be equal,
+ * and *out becomes that value.  Absent: *out is unchanged.  TERN_INPUT; TERN_UNSUPPORTED:
+ * layers differ. */
 tern_status tn_gguf_values_per_layer(const struct tn_gguf_values *values, uint32_t *out,
                                      const char *name, uint32_t max);
 /* TERN_INPUT: d is outside [min, max], or the key has the wrong type. */

@@ -131,7 +131,7 @@ bool tn_template_holds(const char *source, size_t n, const char *mark)
 /* GGUF files name one or two of the ends that generation_config.json lists. */
 static const struct {
     const char *token;
-    bool ends_text; /* whatever the template; the others end turns of templates that write them */
+    bool ends_text; /* with any template; the others end turns only in templates that write them */
 } known_ends[] = {
     {"<|eot_id|>", false},      {"<|eom_id|>", false},      {"<|im_end|>", false},
     {"<|end|>", false},         {"<end_of_turn>", false},   {"<|end_of_turn|>", false},

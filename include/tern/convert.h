@@ -44,9 +44,9 @@ enum tern_i2s_layout { TERN_I2S_X86, TERN_I2S_ARM, TERN_I2S_1X4 };
 enum tern_pack {
     TERN_PACK_FAST,
     TERN_PACK_SMALL,
-    TERN_PACK_AUTO, /* small where the source is of a type below 2 bits, where fast would not stay
-                       in this machine's memory beside a conversation of 4096 tokens, or where
-                       measuring says that small decodes faster; a note names the choice */
+    TERN_PACK_AUTO, /* small if the source has a type below 2 bits, if fast would not stay in this
+                       machine's memory together with a conversation of 4096 tokens, or if
+                       measuring shows that small decodes faster; a note reports the choice */
 };
 
 struct tern_convert_params {

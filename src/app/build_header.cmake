@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Writes tern_build.h: what `tern version` says beside the version number.
+# Writes tern_build.h: the commit and the libraries, which `tern version` prints.
 if(NOT GIT)
     execute_process(COMMAND git -C "${SOURCE_DIR}" rev-parse --short=7 HEAD
         OUTPUT_VARIABLE GIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

@@ -26,7 +26,7 @@ bool tn_out_buf(struct tn_buf *buf);
 /* Writes generated text: like tn_out_write, but a terminal shows control characters other than
  * newline and tab as \x1B.  `text` is whole UTF-8 characters. */
 bool tn_out_generated(const char *text, size_t n);
-/* The same for a whole text of several lines, wrapped at words on a terminal. */
+/* The same for a text of several lines, wrapped at words on a terminal. */
 bool tn_out_wrapped(const char *text, size_t n);
 /* Writes streamed text of an answer: like tn_out_generated, but a terminal gets it wrapped at
  * words, with light Markdown (repl/flow.h) if styles are allowed.  A word is held back until it is

@@ -82,7 +82,7 @@ tern_status tn_spec_gemma(struct tn_family_spec *s, const struct tn_values *v,
     return status == TERN_OK ? read_cap(&c->logit_cap, v, "final_logit_softcapping") : status;
 }
 
-/* Keys of other experts in GGUF files: 0 is as good as absent. */
+/* Keys of other experts in GGUF files: 0 is equivalent to absent. */
 static tern_status check_routing(const struct tn_values *v)
 {
     static const struct tn_value scale_value = {NULL, "expert_weights_scale", 0, 1e9};

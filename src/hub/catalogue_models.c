@@ -26,7 +26,7 @@ const struct tn_catalogue_model tn_catalogue_models[] = {
         .good_for = "chat, code, thinking; needs 8 GB and patience",
         .rank = 1,
         .n_params = UINT64_C(26900000000),
-        /* Packed small, as --pack auto does where memory is short; else those of bonsai-27b. */
+        /* Packed small, as --pack auto does if memory is short; otherwise equal to bonsai-27b. */
         .tern_bytes = UINT64_C(5950000000),
         .token_bytes = UINT64_C(5600000000),
         .kv_bytes = 34816,

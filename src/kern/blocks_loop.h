@@ -377,7 +377,7 @@ static void gemv_rows_f32(float *dst, const struct tn_blocks *w, uint32_t row_be
             for (uint32_t r = 0; r < TN_MIN(row_end - row, PANEL_ROWS); r += LANES)
                 for (uint32_t k = 0; k < p.n_cells; k++)
                     store_floats(dst + r, *(const floats *)(const void *)(dst + r) +
-                                     cell_f32(&p, r, k, x + col + k * TN_CELL_COLS, s));
+                                              cell_f32(&p, r, k, x + col + k * TN_CELL_COLS, s));
         }
 }
 

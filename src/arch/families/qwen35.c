@@ -12,7 +12,7 @@ const struct tn_family_name tn_qwen35_names[] = {
 };
 
 /* Qwen3-Next stores the projections of a gated delta rule in two tensors; newer GGUF files store z
- * separately.  Experts are in sources with experts only. */
+ * separately.  Only models with experts have the slots of experts. */
 const struct tn_fused tn_qwen35_fused[] = {
     {"self_attn.q_proj", "attn_q", {TERN_ROLE_Q, TERN_ROLE_Q_GATE}, TN_FUSED_BY_HEAD},
     {"linear_attn.in_proj_qkvz", "ssm_in", {TERN_ROLE_DELTA_QKV, TERN_ROLE_DELTA_Z},
