@@ -155,6 +155,7 @@ static tern_status make_room(struct tern_embedder *e, size_t n_ids, struct tern_
         .n_ctx = TN_MIN(n_ctx, context),
         .kv = TERN_KV_F32,
         .n_batch = TN_MIN(TN_DEFAULT_BATCH, TN_MIN(n_ctx, context)),
+        .n_checkpoints = 1, /* texts are read from the beginning */
         .should_stop = e->params.should_stop,
         .arg = e->params.arg,
     };
