@@ -3,8 +3,8 @@
  * Products of matrices in blocks: the loops that all levels share.  Private to blocks_<isa>.c; each
  * compiles its own copy with its own flags.
  *
- * One input reads codes directly from the tiles.  For several, 64 rows x 256 columns are unpacked
- * to bytes once, [64 groups of 4 columns][64 rows][4], and multiplied by all of them.
+ * Up to MAX_FEW_INPUTS inputs read codes directly from the tiles.  For more, 64 rows x 256 columns
+ * are unpacked to bytes once, [64 groups of 4 columns][64 rows][4], and multiplied by all of them.
  */
 
 /* Most of the arithmetic uses the compiler's vector types, LANES rows of 32 bits each.  A level
@@ -14,6 +14,9 @@
  *   HAS_SIGNED_CODES             sum_add takes codes of 8 bits as int8, else as uint8 (plus 128)
  *   TILE_VECTORS, TILE_INPUTS_8, TILE_INPUTS_16
  *                                vectors of rows x inputs whose sums stay in registers
+ *   GEMV_VECTORS                 the same for one input
+ *   FEW_VECTORS, FEW_INPUTS_8, FEW_INPUTS_16
+ *                                the same where codes are unpacked in registers, too; 3 or 4 inputs
  *   vec                          its type of LANES x 32 bits
  *   struct sum, sum_zero, sum_add, sum_end
  *                                exact sums of code * x over up to 32 columns; sum_add takes 4 of
@@ -189,7 +192,24 @@ static TN_ALWAYS_INLINE void add_span(float *dst, size_t dst_stride, const struc
             store_floats(dst + t * dst_stride + LANES * i, y[t][i]);
 }
 
-/* ---- one input ---- */
+/* ---- few inputs ---- */
+
+/* y of n_inputs (a constant) += a span of a tile, whose codes are read in place. */
+static TN_ALWAYS_INLINE void add_tile_span(float *dst, size_t dst_stride,
+                                           const struct tile_span *at, const struct span_scales *s,
+                                           const struct blocks_x *x, const uint32_t layout,
+                                           const enum blocks_form form, const uint32_t n_vectors,
+                                           const uint32_t n_inputs)
+{
+    const size_t cell_bytes = tn_cell_bytes(tn_block_shape(layout));
+    for (uint32_t i = 0; i < TILE_STEPS; i += n_vectors) {
+        const struct cells part = {at->cells + 4 * LANES * i, cell_bytes,
+                                   s->scale + LANES * i,      s->minimum + LANES * i,
+                                   TN_TILE_ROWS,              at->n_cells};
+        add_span(dst + LANES * i, dst_stride, &part, x, kind_of(layout), form, n_vectors,
+                 n_inputs);
+    }
+}
 
 static TN_ALWAYS_INLINE void gemv_rows(float *dst, const struct tn_blocks *w, uint32_t row_begin,
                                        uint32_t row_end, const void *memory, const uint32_t layout,
@@ -197,26 +217,65 @@ static TN_ALWAYS_INLINE void gemv_rows(float *dst, const struct tn_blocks *w, ui
 {
     _Alignas(64) float scale[SPAN_PARTS][TN_TILE_ROWS], minimum[SPAN_PARTS][TN_TILE_ROWS];
     const struct span_scales scales = {scale[0], minimum[0], TN_TILE_ROWS};
-    const size_t cell_bytes = tn_cell_bytes(tn_block_shape(layout));
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
     for (uint32_t row = row_begin; row < row_end; row += TN_TILE_ROWS, dst += TN_TILE_ROWS)
         for (uint32_t col = 0; col < w->cols; col += TN_SPAN_COLS) {
             const struct tile_span at = tile_span_of(w, row, col, layout);
             const struct blocks_x x = blocks_x_of(form, memory, w->cols, col);
-            const struct cells c = {at.cells,   cell_bytes,   scale[0],
-                                    minimum[0], TN_TILE_ROWS, at.n_cells};
             tile_scales(&scales, &at, layout);
-            /* All vectors of a tile at once where their sums fit in registers. */
-            for (uint32_t i = 0; i < TILE_STEPS; i += GEMV_VECTORS) {
-                const struct cells part = {c.codes + 4 * LANES * i, cell_bytes,
-                                           c.scale + LANES * i,     c.minimum + LANES * i,
-                                           TN_TILE_ROWS,            c.n};
-                add_span(dst + LANES * i, 0, &part, &x, kind_of(layout), form, GEMV_VECTORS, 1);
-            }
+            add_tile_span(dst, 0, &at, &scales, &x, layout, form, GEMV_VECTORS, 1);
         }
 }
 
-/* ---- several inputs ---- */
+/* Up to this many inputs are multiplied in place: unpacking a panel would take longer, and reading
+ * whole tiles in order is what memory does fastest. */
+#define MAX_FEW_INPUTS 8u
+
+/* y of n_tokens inputs += a span of a tile, in groups of 2 to FEW_INPUTS. */
+static TN_ALWAYS_INLINE void add_tile_few(float *dst, size_t dst_stride,
+                                          const struct tile_span *at, const struct span_scales *s,
+                                          const struct blocks_x *x, uint32_t n_tokens,
+                                          const uint32_t layout, const enum blocks_form form)
+{
+    const uint32_t most = form == FORM_8 ? FEW_INPUTS_8 : FEW_INPUTS_16;
+    for (uint32_t n_groups = tn_div_ceil_u32(n_tokens, most), n; n_groups; n_groups--) {
+        n = tn_div_ceil_u32(n_tokens, n_groups);
+        if (n == 2)
+            add_tile_span(dst, dst_stride, at, s, x, layout, form, FEW_VECTORS, 2);
+        else if (n == 3 || most == 3)
+            add_tile_span(dst, dst_stride, at, s, x, layout, form, FEW_VECTORS, 3);
+        else
+            add_tile_span(dst, dst_stride, at, s, x, layout, form, FEW_VECTORS, 4);
+        dst += n * dst_stride;
+        x += n;
+        n_tokens -= n;
+    }
+}
+
+/* 2 to MAX_FEW_INPUTS inputs. */
+static TN_ALWAYS_INLINE void few_rows(float *dst, size_t dst_stride, const struct tn_blocks *w,
+                                      uint32_t row_begin, uint32_t row_end, const uint8_t *memory,
+                                      uint32_t n_tokens, const uint32_t layout,
+                                      const enum blocks_form form)
+{
+    _Alignas(64) float scale[SPAN_PARTS][TN_TILE_ROWS], minimum[SPAN_PARTS][TN_TILE_ROWS];
+    const struct span_scales scales = {scale[0], minimum[0], TN_TILE_ROWS};
+    const size_t x_bytes = blocks_x_bytes(form, w->cols);
+    row_end = TN_MIN(row_end, tn_div_ceil_u32(w->rows, TN_TILE_ROWS) * TN_TILE_ROWS);
+    for (uint32_t t = 0; t < n_tokens; t++)
+        memset(dst + t * dst_stride, 0, (row_end - row_begin) * sizeof *dst);
+    for (uint32_t row = row_begin; row < row_end; row += TN_TILE_ROWS, dst += TN_TILE_ROWS)
+        for (uint32_t col = 0; col < w->cols; col += TN_SPAN_COLS) {
+            const struct tile_span at = tile_span_of(w, row, col, layout);
+            struct blocks_x x[MAX_FEW_INPUTS];
+            for (uint32_t t = 0; t < n_tokens; t++)
+                x[t] = blocks_x_of(form, memory + t * x_bytes, w->cols, col);
+            tile_scales(&scales, &at, layout);
+            add_tile_few(dst, dst_stride, &at, &scales, x, n_tokens, layout, form);
+        }
+}
+
+/* ---- panels ---- */
 
 /* 64 rows x 256 columns, unpacked, with their scales. */
 struct panel {
@@ -398,17 +457,22 @@ static void gemv_rows_f32(float *dst, const struct tn_blocks *w, uint32_t row_be
     X(Q5_K, 5_min)                                                                                 \
     X(Q6_K, 6_16)
 
+#define BLOCKS_FORM(name, form)                                                                    \
+    static void gemv_##form##_##name(float *dst, const struct tn_blocks *w, uint32_t row_begin,    \
+                                     uint32_t row_end, const void *x)                              \
+    {                                                                                              \
+        gemv_rows(dst, w, row_begin, row_end, x, TERN_LAYOUT_##name, FORM_##form);                 \
+    }                                                                                              \
+    static void few_##form##_##name(float *dst, size_t dst_stride, const struct tn_blocks *w,      \
+                                    uint32_t row_begin, uint32_t row_end, const void *x,           \
+                                    uint32_t n_tokens)                                             \
+    {                                                                                              \
+        few_rows(dst, dst_stride, w, row_begin, row_end, x, n_tokens, TERN_LAYOUT_##name,          \
+                 FORM_##form);                                                                     \
+    }
 #define BLOCKS_LAYOUT(name, kind)                                                                  \
-    static void gemv_8_##name(float *dst, const struct tn_blocks *w, uint32_t row_begin,           \
-                              uint32_t row_end, const void *x)                                     \
-    {                                                                                              \
-        gemv_rows(dst, w, row_begin, row_end, x, TERN_LAYOUT_##name, FORM_8);                      \
-    }                                                                                              \
-    static void gemv_16_##name(float *dst, const struct tn_blocks *w, uint32_t row_begin,          \
-                               uint32_t row_end, const void *x)                                    \
-    {                                                                                              \
-        gemv_rows(dst, w, row_begin, row_end, x, TERN_LAYOUT_##name, FORM_16);                     \
-    }                                                                                              \
+    BLOCKS_FORM(name, 8)                                                                           \
+    BLOCKS_FORM(name, 16)                                                                          \
     static void unpack_##name(struct panel *p, const struct tn_blocks *w, uint32_t row,            \
                               uint32_t col)                                                        \
     {                                                                                              \
@@ -416,56 +480,68 @@ static void gemv_rows_f32(float *dst, const struct tn_blocks *w, uint32_t row_be
     }
 BLOCKS_LIST(BLOCKS_LAYOUT)
 #undef BLOCKS_LAYOUT
+#undef BLOCKS_FORM
 
-/* The functions of a layout. */
-static const struct blocks_functions {
-    tn_gemv_blocks_fn *gemv_8, *gemv_16;
+typedef void few_fn(float *dst, size_t dst_stride, const struct tn_blocks *w, uint32_t row_begin,
+                    uint32_t row_end, const void *x, uint32_t n_tokens);
+
+/* The functions of a layout for one precision of the input. */
+struct blocks_functions {
+    tn_gemv_blocks_fn *gemv;
+    few_fn *few;
     unpack_fn *unpack;
-    multiply_fn *multiply_8, *multiply_16;
-} blocks_functions[] = {
+    multiply_fn *multiply;
+};
+
+static const struct blocks_functions blocks_functions[][2] = {
 #define BLOCKS_ROW(name, kind)                                                                     \
-    [TERN_LAYOUT_##name - TERN_LAYOUT_Q8_0] = {gemv_8_##name, gemv_16_##name, unpack_##name,       \
-                                               multiply_##kind##_8, multiply_##kind##_16},
+    [TERN_LAYOUT_##name - TERN_LAYOUT_Q8_0] = {                                                    \
+        {gemv_8_##name, few_8_##name, unpack_##name, multiply_##kind##_8},                         \
+        {gemv_16_##name, few_16_##name, unpack_##name, multiply_##kind##_16}},
     BLOCKS_LIST(BLOCKS_ROW)
 #undef BLOCKS_ROW
 };
 
-static const struct blocks_functions *functions_of(const struct tn_blocks *w)
+static const struct blocks_functions *functions_of(const struct tn_blocks *w,
+                                                   const enum blocks_form form)
 {
-    return &blocks_functions[w->layout - TERN_LAYOUT_Q8_0];
+    return &blocks_functions[w->layout - TERN_LAYOUT_Q8_0][form == FORM_16];
+}
+
+/* The product for any number of inputs. */
+static TN_ALWAYS_INLINE void multiply_blocks(float *dst, size_t dst_stride,
+                                             const struct tn_blocks *w, uint32_t row_begin,
+                                             uint32_t row_end, const void *x, uint32_t n_tokens,
+                                             void *scratch, const enum blocks_form form)
+{
+    const struct blocks_functions *f = functions_of(w, form);
+    if (n_tokens >= 2 && n_tokens <= MAX_FEW_INPUTS)
+        f->few(dst, dst_stride, w, row_begin, row_end, x, n_tokens);
+    else
+        gemm_rows(dst, dst_stride, w, row_begin, row_end, x, n_tokens, scratch, form, f->unpack,
+                  f->multiply);
 }
 
 #define BLOCKS_DEFINE(isa)                                                                         \
-    void tn_gemv_blocks_x8_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin,        \
-                                 uint32_t row_end, const void *x)                                  \
-    {                                                                                              \
-        functions_of(w)->gemv_8(dst, w, row_begin, row_end, x);                                    \
-    }                                                                                              \
-    void tn_gemv_blocks_x16_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin,       \
-                                  uint32_t row_end, const void *x)                                 \
-    {                                                                                              \
-        functions_of(w)->gemv_16(dst, w, row_begin, row_end, x);                                   \
-    }                                                                                              \
     void tn_gemv_blocks_f32_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin,       \
                                   uint32_t row_end, const float *x)                                \
     {                                                                                              \
-        gemv_rows_f32(dst, w, row_begin, row_end, x, functions_of(w)->unpack);                     \
+        gemv_rows_f32(dst, w, row_begin, row_end, x, functions_of(w, FORM_8)->unpack);             \
     }                                                                                              \
-    void tn_gemm_blocks_x8_##isa(float *dst, size_t dst_stride, const struct tn_blocks *w,         \
-                                 uint32_t row_begin, uint32_t row_end, const void *x,              \
-                                 uint32_t n_tokens, void *scratch)                                 \
+    BLOCKS_DEFINE_FORM(isa, 8)                                                                     \
+    BLOCKS_DEFINE_FORM(isa, 16)
+#define BLOCKS_DEFINE_FORM(isa, form)                                                              \
+    void tn_gemv_blocks_x##form##_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin, \
+                                        uint32_t row_end, const void *x)                           \
     {                                                                                              \
-        const struct blocks_functions *f = functions_of(w);                                        \
-        gemm_rows(dst, dst_stride, w, row_begin, row_end, x, n_tokens, scratch, FORM_8, f->unpack, \
-                  f->multiply_8);                                                                  \
+        functions_of(w, FORM_##form)->gemv(dst, w, row_begin, row_end, x);                         \
     }                                                                                              \
-    void tn_gemm_blocks_x16_##isa(float *dst, size_t dst_stride, const struct tn_blocks *w,        \
-                                  uint32_t row_begin, uint32_t row_end, const void *x,             \
-                                  uint32_t n_tokens, void *scratch)                                \
+    void tn_gemm_blocks_x##form##_##isa(float *dst, size_t dst_stride, const struct tn_blocks *w,  \
+                                        uint32_t row_begin, uint32_t row_end, const void *x,       \
+                                        uint32_t n_tokens, void *scratch)                          \
     {                                                                                              \
-        const struct blocks_functions *f = functions_of(w);                                        \
-        gemm_rows(dst, dst_stride, w, row_begin, row_end, x, n_tokens, scratch, FORM_16,           \
-                  f->unpack, f->multiply_16);                                                      \
+        multiply_blocks(dst, dst_stride, w, row_begin, row_end, x, n_tokens, scratch,              \
+                        FORM_##form);                                                              \
     }
 
 #endif

@@ -19,6 +19,9 @@
 #define TILE_SWITCH_8 SWITCH_4
 #define TILE_SWITCH_16 SWITCH_2
 #define GEMV_VECTORS 2
+#define FEW_VECTORS 1
+#define FEW_INPUTS_8 4
+#define FEW_INPUTS_16 4
 
 typedef int8x16_t vec;
 

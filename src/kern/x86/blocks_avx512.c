@@ -16,6 +16,9 @@
 #define TILE_SWITCH_8 SWITCH_3
 #define TILE_SWITCH_16 SWITCH_2
 #define GEMV_VECTORS 1
+#define FEW_VECTORS 1
+#define FEW_INPUTS_8 4
+#define FEW_INPUTS_16 4
 
 #include "base/bits.h"
 
