@@ -386,7 +386,7 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "text such as <|eot_id|> becomes the control token"},
     {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(DETOKENIZE), .help = "write control tokens too"},
     {"no-bos", 0, TN_OPT_FLAG, SLOT(no_bos), BIT(TOKENIZE),
-     .help = "do not add the tokenizer's prefix (BOS)"},
+     .help = "do not add the tokenizer's prefix, such as BOS"},
     {"pieces", 0, TN_OPT_FLAG, SLOT(pieces), BIT(TOKENIZE),
      .help = "a line per token: id and text"},
     {"chat", 0, TN_OPT_FLAG, SLOT(as_chat), BIT(TOKENIZE),
