@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Features of a 64-bit Arm processor: as the operating system reports them, because programs
- * may not read the registers that say so.
+ * Features of a 64-bit Arm processor, as reported by the operating system, because programs may not
+ * read the registers that describe them.
  */
 #include "sysinfo_private.h"
 
@@ -82,5 +82,5 @@ void tn_cpu_read_live(struct tern_sysinfo *out)
 #endif
 
 #else
-typedef int tn_cpu_arm_is_empty; /* C wants at least one declaration */
+typedef int tn_cpu_arm_is_empty; /* C requires at least one declaration */
 #endif

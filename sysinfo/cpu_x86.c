@@ -82,5 +82,5 @@ void tn_cpu_read_live(struct tern_sysinfo *out)
 }
 
 #else
-typedef int tn_cpu_x86_is_empty; /* C wants at least one declaration */
+typedef int tn_cpu_x86_is_empty; /* C requires at least one declaration */
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers in the small texts in which /proc and /sys state facts, digit by digit with overflow
- * checks. What is not understood is reported as unreadable, never guessed.
+ * Parses the numbers in the small texts of /proc and /sys, digit by digit with overflow checks.  A
+ * text that is not understood is reported as unreadable, never guessed.
  */
 #include "sysinfo_private.h"
 
@@ -72,7 +72,8 @@ uint64_t tn_fact_minus(uint64_t a, uint64_t b)
 uint64_t tn_job_memory_left(const struct tn_job_memory *job)
 {
     const uint64_t process = tn_fact_minus(job->process_limit, job->process_used);
-    /* A job holds its processes: where the system tells less, this one's use is known. */
+    /* A job includes its processes: where the system reports less, this process's use is a lower
+     * bound. */
     const uint64_t used =
         job->job_used > job->process_used ? job->job_used : job->process_used;
     const uint64_t all = tn_fact_minus(job->job_limit, used);

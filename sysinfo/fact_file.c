@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small text files of /proc and /sys, or of a recording: bounded reads.  All that sysinfo/ reads by
- * path comes through here (hwloc apart), so that a fuzz target can put its own files in place.
+ * Reads small text files of /proc and /sys, or of a recording, with bounded sizes.  Everything in
+ * sysinfo/ that is read by path (except by hwloc) goes through here, so that a fuzz target can
+ * substitute files.
  */
 #include "sysinfo_private.h"
 
@@ -55,7 +56,7 @@ static void close_file(intptr_t handle)
 
 static intptr_t open_file(const char *path)
 {
-    /* O_NONBLOCK: a pipe in a strange root must not make us wait. */
+    /* O_NONBLOCK: a pipe in an untrusted root must not block. */
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names of bounds, groups of facts and features of processors.
+ * Names of bounds on memory, of groups of facts and of processor features, for messages and for
+ * JSON output.
  */
 #include "base/cpu_bits.h"
 #include "sysinfo_private.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Limits that control groups (containers, services) put on this process.
+ * Limits of control groups (containers, services) on this process.
  *
- * Both versions are always read: there are hosts with v2 mounted beside v1, with all controllers in
- * v1.  A limit may sit at any level between the process's group and the mount point; the least
- * counts.  Where the groups lie is found in /proc/self/mountinfo:
+ * Both versions are always read: some hosts mount v2 next to v1, with all controllers in v1.  A
+ * limit may be set at any level between the process's group and the mount point; the minimum
+ * applies. /proc/self/mountinfo tells where the groups are:
  *
- *   mountinfo:  root /a/b   mount point /sys/fs/cgroup      (which part of the tree is where)
- *   cgroup:     /a/b/c                                      (where the process is in the tree)
+ *   mountinfo:  root /a/b   mount point /sys/fs/cgroup      (the mounted part of the tree)
+ *   cgroup:     /a/b/c                                      (the process's position in the tree)
  *   directory:  /sys/fs/cgroup/c, then /sys/fs/cgroup
  *
- * In a cgroup namespace the group may lie outside of what is mounted: then only the mount point
- * itself can be read.
+ * In a cgroup namespace the group may be outside the mounted part: then only the mount point itself
+ * can be read.
  */
 #include "sysinfo_private.h"
 
@@ -34,7 +34,7 @@ static bool span_is(struct span s, const char *text)
     return s.n == strlen(text) && memcmp(s.text, text, s.n) == 0;
 }
 
-/* The next word up to `separator`, from the front of *rest. False at the end. */
+/* The next word up to `separator`, taken from the start of *rest.  False at the end. */
 static bool next_word(struct span *rest, char separator, struct span *word)
 {
     if (!rest->text)
@@ -58,15 +58,15 @@ static bool list_has(struct span list, const char *item)
 
 /* ---- paths ---- */
 
-/* Do the n bytes at p begin with a character as mountinfo writes it, \040 for a blank? */
+/* Whether the n bytes at p begin with an escape of mountinfo, such as \040 for a blank. */
 static bool is_escape(const char *p, size_t n)
 {
     return n >= 4 && p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
            p[3] >= '0' && p[3] <= '7';
 }
 
-/* Copies a path, with mountinfo's \040 for blanks undone. False if it is too long, not absolute,
- * or goes up: it must not lead out of the root. */
+/* Copies a path, decoding mountinfo's \040 for blanks.  False if it is too long, not absolute, or
+ * contains "..": it must not leave the root. */
 static bool copy_path(char out[1024], struct span path)
 {
     size_t n = 0;
@@ -91,7 +91,7 @@ static bool copy_path(char out[1024], struct span path)
     return true;
 }
 
-/* `path` is `prefix` or lies below it; "" is the top. */
+/* `path` is `prefix` or below it; "" is the top. */
 static bool path_below(const char *path, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -102,7 +102,8 @@ static bool path_below(const char *path, const char *prefix)
 
 /* The process's path in each hierarchy, from /proc/self/cgroup. */
 struct group_paths {
-    bool known[TN_N_HIERARCHIES]; /* else the path goes up or is absent: take the mount point */
+    bool known[TN_N_HIERARCHIES]; /* false: the path contains ".." or is absent; the mount point is
+                                   * used */
     char path[TN_N_HIERARCHIES][1024];
 };
 
@@ -129,7 +130,7 @@ static void read_group_paths(struct group_paths *out, const char *root)
     tn_free(text);
 }
 
-/* The fields of a mountinfo line that matter. */
+/* The needed fields of a mountinfo line. */
 struct mount {
     struct span root, point, type, options;
 };
@@ -153,8 +154,8 @@ static bool parse_mount(struct span line, struct mount *out)
            next_word(&line, ' ', &out->options);
 }
 
-/* Notes where the group's directory is below this mount. A mount that shows the group itself wins
- * over one that does not; else the first wins. */
+/* Records the directory of the group below this mount.  A mount that shows the group itself takes
+ * precedence over one that does not; else the first one does. */
 static void use_mount(struct tn_cgroups *out, enum tn_hierarchy h, const struct mount *mount,
                       const struct group_paths *paths, bool exact[TN_N_HIERARCHIES])
 {
@@ -227,7 +228,7 @@ static uint64_t quota_of(uint64_t quota_us, uint64_t period_us, uint32_t *unread
         return TERN_UNKNOWN;
     }
     if (__builtin_mul_overflow(quota_us, 1000u, &scaled))
-        return TERN_UNKNOWN; /* more CPUs than there are */
+        return TERN_UNKNOWN; /* more CPUs than exist */
     return scaled / period_us;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much memory a control group leaves: its limit less what it uses and cannot give back.
- * limits.c finds the groups.
+ * The memory available in a control group: its limit minus the memory that it uses and that cannot
+ * be reclaimed.  limits.c finds the groups.
  */
 #include "sysinfo_private.h"
 
@@ -11,8 +11,8 @@
 
 #define NO_LIMIT ((uint64_t)1 << 62)
 
-/* A limit file: TERN_UNKNOWN for none. The kernels' "no limit" is "max" (v2) or a number near 2^63
- * (v1); more than the machine has is no limit either. Zero cannot be: the process runs. */
+/* Parses a limit file: TERN_UNKNOWN for no limit, which is "max" (v2), a number near 2^63 (v1), or
+ * more than the machine has.  Zero is impossible, because the process runs. */
 static uint64_t parse_limit(const char *text, uint64_t total, uint32_t *unreadable)
 {
     uint64_t limit;
@@ -25,7 +25,7 @@ static uint64_t parse_limit(const char *text, uint64_t total, uint32_t *unreadab
     return limit >= NO_LIMIT || limit > total ? TERN_UNKNOWN : limit;
 }
 
-/* Bytes that the kernel gives back before it kills: file pages, and in v2 slab. */
+/* Bytes that the kernel reclaims before it kills processes: file pages, and in v2 slab. */
 static uint64_t reclaimable(const char *stat, bool v2)
 {
     static const char *const v1_keys[] = {"total_inactive_file ", "total_active_file "};
@@ -50,7 +50,7 @@ uint64_t tn_cgroup_memory_left(const struct tn_cgroup_memory *group, uint64_t to
         uint64_t high = parse_limit(group->high, total, unreadable);
         *limit = TN_MIN(*limit, high);
     } else if (group->stat) {
-        /* Also tells of limits in ancestors that a namespace hides. */
+        /* Includes limits of ancestors that a namespace hides. */
         uint64_t hidden;
         if (tn_fact_line_u64(group->stat, "hierarchical_memory_limit ", &hidden, NULL) &&
             hidden > 0 && hidden < NO_LIMIT && hidden <= total && hidden < *limit)
@@ -60,7 +60,7 @@ uint64_t tn_cgroup_memory_left(const struct tn_cgroup_memory *group, uint64_t to
         return TERN_UNKNOWN;
     uint64_t used;
     if (!group->current || !tn_fact_whole_u64(group->current, &used)) {
-        /* The limit still holds; how much of it is used is not known. */
+        /* The limit still applies; the use is unknown. */
         *unreadable |= TERN_FACT_CGROUP_MEMORY;
         used = 0;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory, pressure and energy of a Linux machine, read from /proc and /sys below a root.
+ * Memory, pressure and energy of a Linux machine, read from /proc and /sys below a root
+ * directory.
  */
 #include "sysinfo_private.h"
 
@@ -22,7 +23,7 @@ static bool line_kib(const char *text, const char *key, uint64_t *out, bool *pre
     return true;
 }
 
-/* Kernels before 3.14 and some containers do not say what is available. */
+/* Kernels before 3.14 and some containers do not report the available memory. */
 static uint64_t estimate_available(const char *text)
 {
     uint64_t sum, buffers = 0, cached = 0, shmem = 0;
@@ -63,8 +64,8 @@ static void read_meminfo(struct tern_sysinfo *out, const char *root)
 
 /* ---- process limits ---- */
 
-/* What is in use, by /proc/self/status. If that cannot be understood it is noted and counts as 0;
- * the limit still holds. */
+/* The use according to /proc/self/status.  If it cannot be understood, that is recorded and it
+ * counts as 0; the limit still applies. */
 static uint64_t bytes_in_use(const char *status, const char *key, uint32_t *unreadable)
 {
     uint64_t bytes = 0;
@@ -77,7 +78,7 @@ static uint64_t bytes_in_use(const char *status, const char *key, uint32_t *unre
 void tn_process_limits(struct tern_sysinfo *out, const struct tn_process_facts *facts,
                        const char *root)
 {
-    char status[4096]; /* "" when it cannot be read */
+    char status[4096]; /* "" if it cannot be read */
     uint64_t vm_size = facts->vm_size;
     tn_fact_read(root, "/proc/self/status", status, sizeof status);
     if (vm_size == TERN_UNKNOWN)
@@ -141,8 +142,8 @@ static void read_modes(struct tern_sysinfo *out, const char *root)
 
 #define SUPPLY(name) "/sys/class/power_supply/" name
 
-/* The usual names: /sys has no fixed ones, and listing a folder is not worth it for a fact that is
- * only reported. */
+/* The usual names: /sys has no fixed ones, and listing a folder is not worth the time for a fact
+ * that is only reported. */
 const char *const tn_mains_files[] = {
     SUPPLY("AC/online"),   SUPPLY("AC0/online"),  SUPPLY("ACAD/online"),
     SUPPLY("ADP0/online"), SUPPLY("ADP1/online"), SUPPLY("macsmc-ac/online"), NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory of a macOS machine.  There are no quotas and no groups; what is available is what is not
- * held by programs, wired or compressed.
+ * Memory of a macOS machine.  There are no quotas and no groups; available is all memory that is
+ * not used by programs, wired or compressed.
  */
 #include "sysinfo_private.h"
 
@@ -14,7 +14,7 @@
 
 static uint64_t sysctl_number(const char *name)
 {
-    uint64_t value = 0; /* little-endian: also right for names that give 4 bytes */
+    uint64_t value = 0; /* little-endian: also correct for values of 4 bytes */
     size_t n = sizeof value;
     return sysctlbyname(name, &value, &n, NULL, 0) == 0 ? value : TERN_UNKNOWN;
 }
@@ -68,7 +68,7 @@ void tn_memory_read_live(struct tern_sysinfo *out)
         out->swap_total_bytes = swap.xsu_total;
         out->swap_free_bytes = swap.xsu_avail;
     }
-    /* RLIMIT_AS is not enforced here. */
+    /* macOS does not enforce RLIMIT_AS. */
     out->rlimit_data_left_bytes = limit_left(RLIMIT_DATA, resident_bytes());
 }
 
@@ -79,5 +79,5 @@ void tn_memory_sample_live(struct tern_monitor_sample *out)
 }
 
 #else
-typedef int tn_mem_macos_is_empty; /* C wants at least one declaration */
+typedef int tn_mem_macos_is_empty; /* C requires at least one declaration */
 #endif

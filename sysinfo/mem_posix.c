@@ -38,5 +38,5 @@ void tn_memory_sample_live(struct tern_monitor_sample *out)
 }
 
 #else
-typedef int tn_mem_posix_is_empty; /* C wants at least one declaration */
+typedef int tn_mem_posix_is_empty; /* C requires at least one declaration */
 #endif

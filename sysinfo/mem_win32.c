@@ -22,10 +22,10 @@ static void read_memory(uint64_t *total, uint64_t *available, uint64_t *commit)
         return;
     *total = status.ullTotalPhys;
     *available = status.ullAvailPhys;   /* the standby cache counts as available */
-    *commit = status.ullAvailPageFile; /* what can still be committed, by anonymous memory only */
+    *commit = status.ullAvailPageFile; /* the remaining commit charge, for anonymous memory only */
 }
 
-/* The page file is what the commit limit has beyond physical memory. */
+/* The page file is the part of the commit limit beyond physical memory. */
 static void read_swap(struct tern_sysinfo *out)
 {
     MEMORYSTATUSEX status = {.dwLength = sizeof status};
@@ -41,8 +41,8 @@ static uint64_t committed_bytes(void)
     return counters.PagefileUsage;
 }
 
-/* What all processes of the job have committed now (Windows 10 and later; older headers lack it),
- * else the most that they ever had, which is not less. */
+/* The current commit charge of all processes of the job (Windows 10 and later; older headers lack
+ * it), else its peak, which is an upper bound. */
 static uint64_t job_committed_bytes(const JOBOBJECT_EXTENDED_LIMIT_INFORMATION *info)
 {
     enum { MEMORY_USAGE = 28 }; /* JobObjectMemoryUsageInformation */
@@ -55,7 +55,7 @@ static uint64_t job_committed_bytes(const JOBOBJECT_EXTENDED_LIMIT_INFORMATION *
     return info->PeakJobMemoryUsed;
 }
 
-/* False when there is no job with a memory limit. */
+/* False if there is no job with a memory limit. */
 static bool read_job(struct tn_job_memory *out)
 {
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION info = {0};
@@ -126,10 +126,10 @@ void tn_memory_read_live(struct tern_sysinfo *out)
     read_power(out);
 }
 
-/* Does the system itself say that memory is low? */
+/* Whether the system reports that memory is low. */
 static bool is_low_on_memory(void)
 {
-    static HANDLE notification; /* lives as long as the process */
+    static HANDLE notification; /* open until the process ends */
     BOOL low = FALSE;
     if (!notification)
         notification = CreateMemoryResourceNotification(LowMemoryResourceNotification);
@@ -140,7 +140,7 @@ void tn_memory_sample_live(struct tern_monitor_sample *out)
 {
     uint64_t total = TERN_UNKNOWN, available = TERN_UNKNOWN, commit = TERN_UNKNOWN;
     read_memory(&total, &available, &commit);
-    /* The cache is anonymous memory: the commit limit binds its growth too. */
+    /* The cache is anonymous memory: the commit limit applies to its growth, too. */
     struct tn_job_memory job;
     const uint64_t left = read_job(&job) ? tn_job_memory_left(&job) : TERN_UNKNOWN;
     out->available_bytes = TN_MIN(TN_MIN(available, commit), left);
@@ -148,5 +148,5 @@ void tn_memory_sample_live(struct tern_monitor_sample *out)
 }
 
 #else
-typedef int tn_mem_win32_is_empty; /* C wants at least one declaration */
+typedef int tn_mem_win32_is_empty; /* C requires at least one declaration */
 #endif

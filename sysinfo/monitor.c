@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Facts that change while running.  On Linux every file is opened once and then only read again;
- * elsewhere the system is asked.
+ * Facts that change while running.  On Linux every file is opened once and then read again;
+ * elsewhere the system's functions are called.
  */
 #include "sysinfo_private.h"
 
@@ -43,7 +43,7 @@ static void close_level(struct level *level)
     tn_fact_close(&level->stat);
 }
 
-/* What is left in a group now; TERN_UNKNOWN without a limit. */
+/* The memory left in a group now; TERN_UNKNOWN without a limit. */
 static uint64_t level_left(const struct level *level, uint64_t total)
 {
     char limit[64], high[64], current[64], stat[8192];
@@ -78,7 +78,7 @@ static void open_levels(struct tern_monitor *monitor, const struct tn_cgroups *g
     }
 }
 
-/* cpu.stat of the group whose quota is the least: there the stops are counted. */
+/* Opens cpu.stat of the group with the smallest quota, which counts the throttled periods. */
 static void open_cpu_stat(struct tern_monitor *monitor, const struct tn_cgroups *groups,
                           const char *root)
 {

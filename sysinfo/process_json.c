@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * process.json of a recording: the facts that come from system calls, not from files (limits, page
- * size, affinity). It is written with a recording and read when a recorded machine is replayed.
+ * size, affinity). Written with a recording, and read when a recorded machine is replayed.
  */
 #include "sysinfo_private.h"
 
@@ -55,7 +55,7 @@ static void read_object(struct tn_process_facts *out, const json_t *object, uint
     }
 }
 
-/* Without process.json the mask is still in /proc/self/status. */
+/* Without process.json the mask is in /proc/self/status. */
 static void affinity_from_status(struct tn_process_facts *out, const char *root)
 {
     static const char key[] = "Cpus_allowed_list:";

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Records this machine so that it can be replayed elsewhere.
+ * Records this machine so that it can be replayed on another.
  *
- * Nothing is copied that could name a person or a computer: of long files only chosen lines, of
- * hwloc's topology only chosen attributes, and control groups under canonical names, each level
- * called "user":
+ * Nothing is copied that could identify a person or a computer: only selected lines of long files,
+ * only selected attributes of hwloc's topology, and control groups under canonical names, each
+ * level called "user":
  *
- *   /proc/self/cgroup     0::/user/user            wherever the group really was
+ *   /proc/self/cgroup     0::/user/user            for any position of the group
  *   /proc/self/mountinfo  version 2 at /sys/fs/cgroup, version 1 at /sys/fs/cgroup/cpu and /memory
  */
 #include "sysinfo_private.h"
@@ -56,7 +56,7 @@ static tern_status make_dir(struct recorder *r, const char *path)
     return tn_fail(r->err, TERN_OUTPUT, "cannot create %s: %s", path, strerror(errno));
 }
 
-/* The directory itself: new, or there and empty. */
+/* Creates the directory, or checks that it is empty. */
 static tern_status make_root(struct recorder *r)
 {
     tern_status status = make_dir(r, r->dir);
@@ -75,7 +75,7 @@ static tern_status make_root(struct recorder *r)
     return TERN_OK;
 }
 
-/* Writes dir/path, path beginning with "/", with the directories on the way. */
+/* Writes dir/path, path beginning with "/", and creates missing directories. */
 static tern_status put(struct recorder *r, const char *path, const char *text, size_t n)
 {
     char full[TN_FACT_PATH_BYTES];
@@ -105,7 +105,7 @@ static tern_status put_buf(struct recorder *r, const char *path)
     return put(r, path, r->buf.data, r->buf.n_bytes);
 }
 
-/* Copies a file as it is; a missing one is left out. */
+/* Copies a file verbatim; skips a missing one. */
 static tern_status copy_as(struct recorder *r, const char *from, const char *to)
 {
     long n = tn_fact_read("", from, r->text, MAX_COPY_BYTES);
@@ -130,9 +130,9 @@ static tern_status copy_lines(struct recorder *r, const char *path, const char *
     return put_buf(r, path);
 }
 
-/* ---- parts ---- */
+/* ---- groups of facts ---- */
 
-/* Files that are copied whole, ended by NULL. */
+/* Copies whole files; the list ends with NULL. */
 static tern_status copy_all(struct recorder *r, const char *const *paths)
 {
     tern_status status = TERN_OK;
@@ -188,7 +188,7 @@ static tern_status record_group(struct recorder *r, const char *from, const char
     return status;
 }
 
-/* One hierarchy: its groups from the process's own up to the mount point, and its two lines. */
+/* Records one hierarchy: its groups from the process's up to the mount point, and its two lines. */
 static tern_status record_hierarchy(struct recorder *r, const struct tn_cgroups *groups,
                                     enum tn_hierarchy h, struct tn_buf *cgroup,
                                     struct tn_buf *mountinfo)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The entry of sysinfo/: puts the description of a machine together from processor, topology,
- * limits and memory, live or from a recording. It describes and never decides: what follows from
- * the facts (threads, context, cache) is the business of engine/plan.c.
+ * The entry of sysinfo/: combines processor, topology, limits and memory, live or from a recording,
+ * into the description of a machine.  It describes and never decides: engine/plan.c derives
+ * threads, context and cache from it.
  */
 #include "sysinfo_private.h"
 
@@ -36,7 +36,8 @@ static void bind_available(struct tern_sysinfo *out, uint64_t bytes, enum tern_b
     }
 }
 
-/* The least of what applies. The commit limit is not among them: it binds anonymous memory only. */
+/* The minimum of the bounds that apply.  The commit limit is not among them: it binds anonymous
+ * memory only. */
 static void combine_available(struct tern_sysinfo *out)
 {
     bind_available(out, out->system_available_bytes, TERN_BOUND_MEMINFO);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a topology to the description: which cores this process may use, how they group into kinds
- * (performance, efficiency, low power), and how fast each kind is beside the fastest. The sources
- * of the topology are interchangeable (topo.h).
+ * From a topology to the description: the cores that this process may use, their kinds
+ * (performance, efficiency, low power), and the speed of each kind relative to the fastest.  The
+ * sources of the topology are interchangeable (topo.h).
  */
 #include "topo.h"
 
@@ -13,11 +13,11 @@
 #include "base/alloc.h"
 
 enum {
-    ATOM_PERCENT = 65, /* an Intel E core at the same frequency, measured against a P core */
-    UNRANKED_SCORE = 512, /* of 1024: a slower kind of which nothing but the rank is known */
+    ATOM_PERCENT = 65, /* an Intel E core at the same frequency, measured relative to a P core */
+    UNRANKED_SCORE = 512, /* of 1024: a slower kind of which only the rank is known */
 };
 
-/* Nothing but CPU numbers: each counts as a core. */
+/* Uses CPU numbers only: each counts as a core. */
 static bool from_numbers(struct tn_topo *topo, const char *root)
 {
     struct tn_cpu_set *online = tn_alloc(sizeof *online);
@@ -31,9 +31,9 @@ static bool from_numbers(struct tn_topo *topo, const char *root)
 
 /* ---- kinds ---- */
 
-/* A kind on its way into tern_sysinfo.kinds. */
+/* A kind before it is copied to tern_sysinfo.kinds. */
 struct ranked_kind {
-    struct tn_topo_kind told;
+    struct tn_topo_kind topo;
     uint32_t raw;    /* index before sorting */
     uint32_t n_pus;
     bool low_power;
@@ -44,16 +44,16 @@ struct ranked_kind {
 struct ranking {
     uint32_t n;
     struct ranked_kind kinds[2 * TN_MAX_RAW_KINDS];
-    bool estimated; /* the scores are ours, not the system's */
+    bool estimated; /* the scores are estimates, not the system's */
 };
 
 static bool is_atom(const struct ranked_kind *kind)
 {
-    return strcmp(kind->told.core_type, "IntelAtom") == 0;
+    return strcmp(kind->topo.core_type, "IntelAtom") == 0;
 }
 
 /* Low-power cores (on the SoC die of recent Intel machines) are E cores that do not share the
- * others' L3. hwloc before 2.13 knows them only as E cores, perhaps of another frequency. */
+ * others' L3.  hwloc before 2.13 reports them as ordinary E cores, perhaps of another frequency. */
 static void split_low_power(struct tn_topo *topo, struct ranking *r)
 {
     bool any_l3 = false;
@@ -76,7 +76,7 @@ static void split_low_power(struct tn_topo *topo, struct ranking *r)
             r->kinds[topo->pus[i].kind].n_pus++;
 }
 
-/* Speed of one core of each kind, in one unit for all: the system's figure if it has one for every
+/* Speed of one core of each kind, in the same unit: the system's figure if it has one for every
  * kind, else frequency and type, else the rank. */
 static void score_kinds(struct ranking *r)
 {
@@ -84,20 +84,20 @@ static void score_kinds(struct ranking *r)
     int32_t top_rank = -1;
     for (uint32_t i = 0; i < r->n; i++) {
         const struct ranked_kind *kind = &r->kinds[i];
-        all_capacity = all_capacity && kind->told.linux_capacity > 0;
-        all_mhz = all_mhz && kind->told.max_mhz > 0;
+        all_capacity = all_capacity && kind->topo.linux_capacity > 0;
+        all_mhz = all_mhz && kind->topo.max_mhz > 0;
         any_atom = any_atom || is_atom(kind);
-        top_rank = TN_MAX(top_rank, kind->told.rank);
+        top_rank = TN_MAX(top_rank, kind->topo.rank);
     }
     r->estimated = !all_capacity;
     for (uint32_t i = 0; i < r->n; i++) {
         struct ranked_kind *kind = &r->kinds[i];
-        kind->score = all_capacity ? kind->told.linux_capacity
-                      : all_mhz    ? kind->told.max_mhz
+        kind->score = all_capacity ? kind->topo.linux_capacity
+                      : all_mhz    ? kind->topo.max_mhz
                                    : 1024;
         if (!all_capacity && is_atom(kind))
-            kind->score = TN_MAX(kind->score * ATOM_PERCENT / 100, 1u); /* a divisor later */
-        else if (!all_capacity && !all_mhz && !any_atom && kind->told.rank < top_rank)
+            kind->score = TN_MAX(kind->score * ATOM_PERCENT / 100, 1u); /* later a divisor */
+        else if (!all_capacity && !all_mhz && !any_atom && kind->topo.rank < top_rank)
             kind->score = UNRANKED_SCORE;
     }
 }
@@ -109,20 +109,20 @@ static int compare_kinds(const void *a, const void *b)
         return x->low_power ? 1 : -1;
     if (x->score != y->score)
         return x->score > y->score ? -1 : 1;
-    if (x->told.rank != y->told.rank)
-        return x->told.rank > y->told.rank ? -1 : 1;
+    if (x->topo.rank != y->topo.rank)
+        return x->topo.rank > y->topo.rank ? -1 : 1;
     return x->raw < y->raw ? -1 : x->raw > y->raw;
 }
 
-/* Kinds that differ only by how far single cores turbo are one kind. */
+/* Kinds that differ only in the turbo frequencies of single cores are one kind. */
 static bool same_kind(const struct ranked_kind *faster, const struct ranked_kind *slower)
 {
     return faster->low_power == slower->low_power &&
-           strcmp(faster->told.core_type, slower->told.core_type) == 0 &&
+           strcmp(faster->topo.core_type, slower->topo.core_type) == 0 &&
            (uint64_t)slower->score * 10 > (uint64_t)faster->score * 9;
 }
 
-/* Fills out->kinds but for the counts, and merged of every kind that has threads. */
+/* Fills out->kinds except for the counts, and merged of every kind that has threads. */
 static void merge_kinds(struct ranking *r, struct tern_sysinfo *out)
 {
     const struct ranked_kind *head = NULL;
@@ -138,8 +138,8 @@ static void merge_kinds(struct ranking *r, struct tern_sysinfo *out)
             head = kind;
             top = TN_MAX(top, kind->score);
             struct tern_cpu_kind *k = &out->kinds[out->n_kinds++];
-            memcpy(k->core_type, kind->told.core_type, sizeof k->core_type);
-            k->max_mhz = kind->told.max_mhz;
+            memcpy(k->core_type, kind->topo.core_type, sizeof k->core_type);
+            k->max_mhz = kind->topo.max_mhz;
             k->low_power = kind->low_power;
             k->capacity_estimated = r->estimated;
             k->capacity = (uint32_t)TN_MIN(1024, kind->score * 1024ull / top);
@@ -156,7 +156,7 @@ static void describe_kinds(struct tn_topo *topo, struct tern_sysinfo *out)
     struct ranking r = {.n = topo->n_kinds};
     uint32_t merged[2 * TN_MAX_RAW_KINDS];
     for (uint32_t i = 0; i < r.n; i++)
-        r.kinds[i] = (struct ranked_kind){.told = topo->kinds[i], .raw = i};
+        r.kinds[i] = (struct ranked_kind){.topo = topo->kinds[i], .raw = i};
     split_low_power(topo, &r);
     score_kinds(&r);
     merge_kinds(&r, out);
@@ -168,7 +168,7 @@ static void describe_kinds(struct tn_topo *topo, struct tern_sysinfo *out)
 
 /* ---- cores ---- */
 
-/* Which limits take threads away. A limit that leaves nothing cannot be true. */
+/* Excludes threads by limits.  A limit that excludes all of them must be wrong. */
 static void apply_limits(struct tn_topo *topo, struct tern_sysinfo *out)
 {
     uint32_t n_allowed = 0, n_usable = 0;
@@ -210,7 +210,7 @@ static void list_cores(struct tn_topo *topo, struct tern_sysinfo *out)
     out->n_logical = topo->n_pus;
     out->n_physical = out->n_allowed = out->n_allowed_logical = out->n_cores = 0;
     qsort(topo->pus, topo->n_pus, sizeof topo->pus[0], compare_pus);
-    bool listed = false; /* the core at hand */
+    bool listed = false; /* of the current core */
     for (uint32_t i = 0; i < topo->n_pus; i++) {
         const struct tn_topo_pu *pu = &topo->pus[i];
         if (i == 0 || topo->pus[i - 1].core != pu->core) {
@@ -242,9 +242,9 @@ static void describe(struct tn_topo *topo, struct tern_sysinfo *out)
         out->cache_bytes[i] = topo->cache_bytes[i] ? topo->cache_bytes[i] : TERN_UNKNOWN;
 }
 
-/* ---- all together ---- */
+/* ---- combining the sources ---- */
 
-/* The mask of a recorded process. */
+/* Applies the mask of a recorded process. */
 static void apply_affinity(struct tn_topo *topo, const char *affinity, uint32_t *unreadable)
 {
     struct tn_cpu_set *mask = tn_alloc(sizeof *mask);
@@ -269,7 +269,7 @@ static bool from_hwloc(struct tn_topo *topo, const char *root)
     return *root == '\0' && tn_topo_from_hwloc(topo);
 }
 
-/* The best source that works. */
+/* Uses the best source that works. */
 static void read_topology(struct tn_topo *topo, const char *root, uint32_t *unreadable)
 {
     typedef bool from(struct tn_topo *, const char *);
@@ -281,11 +281,11 @@ static void read_topology(struct tn_topo *topo, const char *root, uint32_t *unre
         memset(topo, 0, sizeof *topo);
         if (sources[i](topo, root) && topo->n_pus > 0)
             return;
-        if (i == 0) /* the one that must work where it is tried */
+        if (i == 0) /* the one whose failure is reported */
             *unreadable |= TERN_FACT_TOPOLOGY;
     }
     memset(topo, 0, sizeof *topo);
-    tn_topo_add_pu(topo, 0, 0, false); /* one core: what is assumed when nothing can be read */
+    tn_topo_add_pu(topo, 0, 0, false); /* one core: the assumption if nothing can be read */
 }
 
 void tn_topology_one_core(struct tern_sysinfo *out)
@@ -300,7 +300,7 @@ void tn_topology_one_core(struct tern_sysinfo *out)
 void tn_topology_read(struct tern_sysinfo *out, const char *root, const char *affinity)
 {
     struct tn_topo *topo = tn_alloc(sizeof *topo);
-    if (!topo) { /* too little memory for anything */
+    if (!topo) { /* too little memory for any source */
         tn_topology_one_core(out);
         return;
     }

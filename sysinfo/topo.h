@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A processor's topology as its sources give it, and what is made of it.
+ * A processor's topology from its sources, and functions to build and use it:
  *
  *   topo_hwloc.c   the live machine, through hwloc
  *   topo_xml.c     topology.xml of a recording, in hwloc's format (hwloc's own import trusts it)
  *   topo_sysfs.c   /sys of a recording
- *   topo_build.c   what these three build it with
- *   topo.c         none of them: CPU numbers only; then kinds, counts and limits for all
+ *   topo_build.c   functions with which these three build it
+ *   topo.c         without a source: CPU numbers only; then kinds, counts and limits for all
  */
 #ifndef TN_TOPO_H
 #define TN_TOPO_H
@@ -29,16 +29,16 @@ static inline void tn_cpu_set_add(struct tn_cpu_set *set, uint32_t cpu)
 {
     set->words[cpu / 64] |= (uint64_t)1 << cpu % 64;
 }
-/* "0-3,8": false on anything else, and on an empty list. */
+/* Parses "0-3,8": false for anything else, and for an empty list. */
 bool tn_cpu_set_parse_list(struct tn_cpu_set *set, const char *text);
 
 /* A hardware thread. */
 struct tn_topo_pu {
     uint32_t os_index;
-    uint32_t core; /* the same for threads of a core; counted from 0 */
+    uint32_t core; /* equal for threads of a core; counted from 0 */
     uint32_t kind; /* index into kinds, TN_NO_KIND */
     bool allowed;  /* by control groups */
-    bool in_mask;  /* of the process */
+    bool in_mask;  /* in the mask of the process */
     bool has_l3;
 };
 
@@ -59,17 +59,17 @@ struct tn_topo {
     bool binding_works;
 };
 
-/* Adds a thread; false when there are too many. `core` is new when it is n_cores. */
+/* Adds a thread; false if there are too many.  `core` is new if it equals n_cores. */
 bool tn_topo_add_pu(struct tn_topo *topo, uint32_t os_index, uint32_t core, bool has_l3);
 /* "CoreType", "FrequencyMaxMHz", "LinuxCapacity"; anything else is ignored. */
 void tn_topo_set_kind_info(struct tn_topo_kind *kind, const char *name, const char *value);
 
-/* Each fills a zeroed topology; false (and *topo in any state) when it cannot. */
-bool tn_topo_from_hwloc(struct tn_topo *topo); /* the live machine's */
+/* Each fills a zeroed topology; false (and *topo in any state) on failure. */
+bool tn_topo_from_hwloc(struct tn_topo *topo); /* of the live machine */
 bool tn_topo_from_xml(struct tn_topo *topo, const char *root);
 bool tn_topo_from_sysfs(struct tn_topo *topo, const char *root);
 
-/* The CPUs that are on, from /sys or at least counted in /proc/cpuinfo. */
+/* The online CPUs, from /sys or at least counted in /proc/cpuinfo. */
 bool tn_topo_read_online(const char *root, struct tn_cpu_set *online);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the sources of a topology build it with: sets of CPUs, threads, facts about kinds.
+ * Functions with which the sources of a topology build it: sets of CPUs, threads, facts about
+ * kinds. topo.h has the contracts.
  */
 #include "topo.h"
 
@@ -14,7 +15,7 @@ enum { MAX_CPUINFO_BYTES = 1 << 20 };
 
 /* ---- sets of CPUs ---- */
 
-/* "3" or "0-3", from the front of *text. */
+/* Parses "3" or "0-3" at the start of *text. */
 static bool parse_range(const char **text, struct tn_cpu_set *set)
 {
     uint64_t first, last;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The topology of the live machine: the only user of hwloc.
+ * The topology of the live machine: the only user of hwloc.  The result is copied and hwloc's
+ * topology freed.  I/O devices, distances and memory attributes are not loaded, because they take
+ * most of the time.  On Linux x86 hwloc binds the calling thread to each CPU in turn to determine
+ * the kind of core, then restores its affinity.
  *
- * hwloc discovers the machine, we take what we need and drop it again.  I/O devices, distances and
- * memory attributes are left out, they cost most of the time.  On Linux x86 hwloc binds the calling
- * thread to each CPU in turn to ask it what kind of core it is, then puts it back.
- *
- * hwloc obeys its variables of the environment (HWLOC_XMLFILE and others); nothing here sets one,
- * since other threads may be reading them.
+ * hwloc obeys its environment variables (HWLOC_XMLFILE and others); nothing here sets one, because
+ * other threads may be reading them.
  */
 #include "topo.h"
 
@@ -27,7 +26,7 @@
 
 #if defined(__linux__)
 
-/* Is one of the files there by which hwloc tells that /sys describes this CPU? */
+/* Whether one of the files exists by which hwloc decides that /sys describes this CPU. */
 static bool sys_describes(uint32_t cpu)
 {
     static const char *const names[] = {"package_cpus", "core_cpus", "core_siblings",
@@ -41,7 +40,7 @@ static bool sys_describes(uint32_t cpu)
     return false;
 }
 
-/* CPU 0 may be off. */
+/* CPU 0 may be offline. */
 static bool sys_describes_cpus(void)
 {
     struct tn_cpu_set online;
@@ -52,8 +51,8 @@ static bool sys_describes_cpus(void)
     return sys_describes(cpu);
 }
 
-/* Without /sys (containers, sandboxes) hwloc gives up its source for Linux with a line on standard
- * error, and goes on with the others. Without that source it says nothing. */
+/* Without /sys (containers, sandboxes) hwloc skips its Linux source with a line on standard error,
+ * and continues with the others.  If that source is disabled it prints nothing. */
 static void leave_out_sys(hwloc_topology_t topology)
 {
     if (!getenv("HWLOC_FSROOT") && !sys_describes_cpus())
@@ -148,8 +147,8 @@ static void read_threads(hwloc_topology_t topology, struct tn_topo *topo)
     hwloc_obj_t last_core = NULL;
     for (hwloc_obj_t pu = NULL;
          (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)) != NULL;) {
-        /* Some virtual machines show no cores: then each hardware thread counts as one. The
-         * threads of a core follow each other. */
+        /* Some virtual machines report no cores: then each hardware thread counts as one.  The
+         * threads of a core are consecutive. */
         hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
         bool same = core && core == last_core;
         bool has_l3 = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_L3CACHE, pu) != NULL;
@@ -205,7 +204,7 @@ bool tn_topo_from_hwloc(struct tn_topo *topo)
 
 /* ---- recording ---- */
 
-/* Attributes that describe cores; the others hold names, serial numbers and versions. */
+/* Attributes that describe cores; the others contain names, serial numbers and versions. */
 static bool is_wanted_info(const char *line)
 {
     static const char *const names[] = {"CPUModel", "CoreType", "FrequencyMaxMHz",
@@ -254,7 +253,7 @@ char *tn_topology_affinity(void)
     if (mask && hwloc_bitmap_list_asprintf(&list, mask) > 0 &&
         (copy = tn_alloc(strlen(list) + 1)) != NULL)
         memcpy(copy, list, strlen(list) + 1);
-    free(list); /* hwloc took it from malloc */
+    free(list); /* allocated by hwloc with malloc */
     hwloc_bitmap_free(mask);
     if (topology)
         hwloc_topology_destroy(topology);

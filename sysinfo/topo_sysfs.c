@@ -8,8 +8,8 @@
  *   /sys/devices/cpu_core/cpus, cpu_atom/cpus   the same on hybrid Intel processors
  *   /sys/devices/system/node/online
  *
- * hwloc reads these files too, but is sent to another root only through the environment, which
- * belongs to the whole process.  The live machine stays hwloc's: it knows more sources than these.
+ * hwloc reads these files too, but another root can be set only through the environment, which the
+ * whole process shares.  For the live machine hwloc is used, because it knows more sources.
  */
 #include "topo.h"
 
@@ -44,7 +44,7 @@ static bool read_number(struct reader *r, uint32_t cpu, const char *name, uint64
 
 /* ---- cores ---- */
 
-/* "00000000,00000005", the highest CPUs first; false on anything else. */
+/* Parses "00000000,00000005", the highest CPUs first; false for anything else. */
 static bool parse_mask(struct tn_cpu_set *set, const char *text)
 {
     size_t n_words = 1;
@@ -65,7 +65,7 @@ static bool parse_mask(struct tn_cpu_set *set, const char *text)
     return true;
 }
 
-/* The thread list of a CPU's core is in r->set. */
+/* Reads the thread list of a CPU's core into r->set. */
 static bool read_siblings(struct reader *r, uint32_t cpu)
 {
     static const char *const names[] = {"topology/core_cpus", "topology/thread_siblings"};
@@ -75,7 +75,7 @@ static bool read_siblings(struct reader *r, uint32_t cpu)
     return false;
 }
 
-/* The core of a thread that was added before and shares it; else a new one. */
+/* The core of an earlier thread that shares it; else a new one. */
 static uint32_t core_of(struct reader *r, uint32_t cpu)
 {
     const struct tn_topo *topo = r->topo;
@@ -98,7 +98,7 @@ static void note_package(struct reader *r, uint32_t cpu)
         r->packages[r->topo->n_packages++] = (uint32_t)package;
 }
 
-/* "512K", "8M", or bytes. */
+/* Parses "512K", "8M", or bytes. */
 static bool parse_size(const char *text, uint64_t *out)
 {
     if (!tn_fact_parse_u64(&text, out) || *out > (uint64_t)1 << 40)
@@ -107,7 +107,7 @@ static bool parse_size(const char *text, uint64_t *out)
     return true;
 }
 
-/* Notes the caches of a CPU; true if it has a third level. */
+/* Records the caches of a CPU; true if it has a third level. */
 static bool note_caches(struct reader *r, uint32_t cpu)
 {
     bool has_l3 = false;
@@ -140,7 +140,7 @@ static bool add_cpu(struct reader *r, uint32_t cpu)
 
 /* ---- kinds ---- */
 
-/* What /sys says about the core of a CPU, without its type. */
+/* The facts in /sys about the core of a CPU, without its type. */
 static struct tn_topo_kind kind_of(struct reader *r, uint32_t cpu)
 {
     struct tn_topo_kind kind = {.rank = -1};
@@ -169,7 +169,7 @@ static uint32_t find_kind(struct tn_topo *topo, const struct tn_topo_kind *kind)
     return topo->n_kinds++;
 }
 
-/* The CPUs of one type of a hybrid Intel processor; empty where there are none. */
+/* The CPUs of one type of a hybrid Intel processor; empty if there are none. */
 static void read_type(struct reader *r, const char *path, struct tn_cpu_set *out)
 {
     if (tn_fact_read(r->root, path, r->text, sizeof r->text) < 0 ||
@@ -179,7 +179,7 @@ static void read_type(struct reader *r, const char *path, struct tn_cpu_set *out
 
 static void read_kinds(struct reader *r)
 {
-    struct tn_cpu_set *core = &r->online, *atom = &r->set; /* no longer needed for themselves */
+    struct tn_cpu_set *core = &r->online, *atom = &r->set; /* their contents are no longer needed */
     read_type(r, "/sys/devices/cpu_core/cpus", core);
     read_type(r, "/sys/devices/cpu_atom/cpus", atom);
     for (uint32_t i = 0; i < r->topo->n_pus; i++) {
@@ -192,7 +192,7 @@ static void read_kinds(struct reader *r)
     }
 }
 
-/* ---- all ---- */
+/* ---- all sources in /sys ---- */
 
 static uint32_t count_nodes(struct reader *r)
 {
@@ -204,7 +204,7 @@ static uint32_t count_nodes(struct reader *r)
     return n;
 }
 
-/* Without the cores' threads, CPU numbers are all there is, and those need no reader. */
+/* Without the cores' threads only CPU numbers are known, and those need no reader. */
 static bool tells_cores(struct reader *r, uint32_t cpu)
 {
     uint64_t core;

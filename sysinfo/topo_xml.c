@@ -6,7 +6,7 @@
  *     <object type="Core"> <object type="PU" os_index="0"/> ... </topology>
  *   <cpukind cpuset="0x1"> <info name="CoreType" value="IntelCore"/> </cpukind>
  *
- * hwloc reads the format too, but trusts it; a recording may come from anywhere.
+ * hwloc reads the format too, but trusts it; recordings are untrusted.
  */
 #include "topo.h"
 
@@ -16,7 +16,7 @@
 
 enum { MAX_XML_BYTES = 2 << 20, MAX_DEPTH = 64 };
 
-/* What the elements around a place say about it. */
+/* The facts from the enclosing elements. */
 struct context {
     bool in_core, has_l3, in_kind;
     uint32_t core;
@@ -220,7 +220,7 @@ static bool open_element(struct reader *r, const struct tag *tag)
     return true;
 }
 
-/* The next tag; false at the end of the text or when it is cut off. */
+/* The next tag; false at the end of the text or if it is truncated. */
 static bool next_tag(struct reader *r, struct tag *tag)
 {
     do {
