@@ -282,7 +282,8 @@ def keys(size):
         key_heads, value_heads, dim = size.delta
         integers |= {"full_attention_interval": INTERVAL, "ssm.conv_kernel": 4,
                      "ssm.state_size": dim, "ssm.group_count": key_heads,
-                     "ssm.time_step_rank": value_heads, "ssm.inner_size": value_heads * dim}
+                     "ssm.time_step_rank": value_heads, "ssm.inner_size": value_heads * dim,
+                     "rope.dimension_sections": [11, 11, 10, 0]}
     if size.experts:
         n, used, rows, shared_rows = size.experts
         integers |= {"expert_count": n, "expert_used_count": used,
