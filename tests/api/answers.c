@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing answers down and comparing them.
+ * Records answers of tern_generate and of the scheduler, and compares them.
+ *
+ * A request must get the same answer from both, whatever else runs.
  */
 #include "answers.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers: what tern_generate gives for a request, and what the scheduler's events say.
+ * Answers as tests compare them: the result of tern_generate for a request, and the same request's
+ * events from the scheduler.
  */
 #ifndef TEST_ANSWERS_H
 #define TEST_ANSWERS_H
@@ -18,24 +19,24 @@ struct answer {
     enum tern_stop stop;
 };
 
-/* What tern_generate answers in a new session, without drafts. */
+/* Generates in a new session, without drafts. */
 void answer_generate(struct answer *out, struct tern_engine *engine, const struct tern_model *model,
                      const struct tern_request *request, uint32_t n_ctx, enum tern_kv kv);
 
-/* A request that was submitted. */
+/* A submitted request. */
 struct running {
     const struct tern_request *request;
     const struct answer *want;
     uint64_t id;
     struct answer got;
-    struct tern_generate_result result; /* at its end */
+    struct tern_generate_result result; /* valid at its end */
     bool has_ended;
     bool is_cancelled;
 };
 
-/* Adds what an event says of it. */
+/* Adds an event of the request. */
 void running_take_event(struct running *r, const struct tern_event *event);
-/* It has ended with all of the answer, or with a beginning of it where it was cancelled before. */
+/* Checks that it ended with the whole answer, or with a prefix if it was cancelled. */
 void running_check(const struct running *r);
 
 #endif

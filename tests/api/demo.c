@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Setting up and taking down.
+ * Opens and closes the demo model for a test program.
+ *
+ * Each program converts the model to a separate file, because ctest runs them in parallel.
  */
 #include "demo.h"
 

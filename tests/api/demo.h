@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The demo model and an engine, as most tests of the public API need them.
+ *
+ * Used by the test programs of this folder.
  */
 #ifndef TEST_DEMO_H
 #define TEST_DEMO_H
@@ -18,13 +20,13 @@ struct demo {
     const char *path;
 };
 
-/* Converts the demo model to `path`, which each test program has of its own.  False says why on
+/* Converts the demo model to `path`, which no other test program uses.  false: the reason is on
  * stderr. */
 bool demo_open(struct demo *demo, const char *path, uint32_t n_threads);
-/* Removes the file too. */
+/* Also removes the file. */
 void demo_close(struct demo *demo);
 
-/* Of a call that takes &e for its error. */
+/* For a call that takes &e as its error. */
 #define assert_ok(call)                                                                            \
     do {                                                                                           \
         struct tern_error e = {TERN_OK, ""};                                                       \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What tests of models with a state share: sessions that go on, interruptions, and answers with
- * drafts of which every fifth id is wrong.
+ * Helpers for tests of models with recurrent state: sessions that continue, interruptions, and
+ * answers with drafts of which every fifth id is wrong.
  */
 #ifndef TEST_TALK_H
 #define TEST_TALK_H
@@ -9,13 +9,13 @@
 #include "demo.h"
 #include "tern/tern.h"
 
-/* Says yes once, after *(uint32_t *)arg calls. */
+/* Returns true once, after *(uint32_t *)arg calls. */
 static inline bool stops_once(void *arg)
 {
     return (*(uint32_t *)arg)-- == 0;
 }
 
-/* Evaluates ids up to position n, from wherever the session is. */
+/* Evaluates ids from the session's position up to n. */
 static inline void session_go_to(struct tern_session *s, const uint32_t *ids, uint32_t n)
 {
     const uint32_t n_past = tern_session_n_past(s);
@@ -26,7 +26,7 @@ struct talk {
     uint32_t ids[128];
     uint32_t n;
     struct tern_generate_result result;
-    const struct talk *recorded; /* what is drafted; NULL: nothing */
+    const struct talk *recorded; /* source of the drafts; NULL: none */
     uint32_t vocab;
 };
 

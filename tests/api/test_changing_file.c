@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Somebody writes to the model file while it is in use: whatever stands there, at whatever moment,
- * nothing outside of the file and of our own memory is read or written, no loop runs for ever, and
- * ids stay in range.  Made for the address sanitizer; results are not looked at.
+ * Another process writes to the model file while it is in use: whatever it writes, at any time,
+ * nothing outside of the file and of our memory is read or written, no loop runs forever, and ids
+ * stay in range.  Made for the address sanitizer; results are not checked.
  *
  * The file is written through a second mapping whose pages were dirty before the model was opened:
- * such writes do not change the time of the last write, so that tern_model_check_unchanged sees
- * nothing and generation goes on.
+ * such writes do not change the modification time, so tern_model_check_unchanged does not notice
+ * them and generation continues.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -32,10 +32,10 @@
 #define MODEL_PATH TERN_BUILD_DIR "/test_changing_file.tern"
 
 static struct tern_engine *engine;
-static unsigned char *shared;   /* the file, writable */
-static unsigned char *original; /* its bytes as they should be */
+static unsigned char *shared;   /* writable mapping of the file */
+static unsigned char *original; /* the correct bytes */
 static size_t n_file;
-static unsigned n_generated; /* runs that were not stopped by the check for changes */
+static unsigned n_generated; /* runs that the check for changes did not stop */
 
 static const struct tern_file_header *header_of(const unsigned char *bytes)
 {
@@ -52,7 +52,7 @@ static void check_ids(const struct tern_ids *ids, uint32_t n_tokens)
 
 static void encode(const struct tern_tokenizer *t)
 {
-    static char run[3000]; /* longer than the short pieces */
+    static char run[3000]; /* longer than short pieces */
     static const char text[] = "Once upon a time, <|eot_id|> there was a KING's 123 \n\n \xFFx! "
                                "<|begin_of_text|>abcabcabcabcabababababtheththethethethethethethe";
     const struct tern_message message = {"user", 4, text, sizeof text};
@@ -73,7 +73,7 @@ static void encode(const struct tern_tokenizer *t)
     (void)tern_tokenizer_find(t, "the", 3);
 }
 
-/* Every token's bytes, as a program would copy and decode them. */
+/* Copies and decodes every token's bytes, as a program would. */
 static void decode(const struct tern_tokenizer *t)
 {
     struct tern_decoder decoder = {.n_held = 0};
@@ -131,9 +131,9 @@ static void use(const struct tern_model *model)
     describe(model);
     encode(tern_model_tokenizer(model));
     decode(tern_model_tokenizer(model));
-    generate(model, 0.0f, 0, NULL);  /* a searched head */
-    generate(model, 0.7f, 40, NULL); /* with more than one best */
-    generate(model, 0.7f, 0, NULL);  /* all rows */
+    generate(model, 0.0f, 0, NULL);  /* searches the head */
+    generate(model, 0.7f, 40, NULL); /* needs more than one best logit */
+    generate(model, 0.7f, 0, NULL);  /* computes all rows */
 }
 
 static struct tern_model *open_model(void)
@@ -144,11 +144,11 @@ static struct tern_model *open_model(void)
     return model;
 }
 
-/* ---- the file is other already ---- */
+/* ---- the file changed before it is used ---- */
 
 enum pattern { P_ZEROS, P_ONES, P_ONE, P_HALF, P_END, P_ODD, P_RANDOM, P_SHUFFLED, N_PATTERNS };
 
-/* Words of a table as an enemy would like them. */
+/* Overwrites a table with malicious words. */
 static void spoil(size_t offset, size_t n_bytes, enum pattern pattern)
 {
     uint32_t *words = (uint32_t *)(void *)(shared + offset);
@@ -184,7 +184,7 @@ static void sections_that_are_copied_do_not_matter(void **state)
     use_spoilt(h->hashes.offset, h->hashes.bytes);
 }
 
-static void tables_of_the_tokenizer_hold_anything(void **state)
+static void tokenizer_tables_may_contain_anything(void **state)
 {
     (void)state;
     const uint64_t base = header_of(original)->tokenizer.offset;
@@ -197,7 +197,7 @@ static void tables_of_the_tokenizer_hold_anything(void **state)
     use_spoilt(base, header_of(original)->tokenizer.bytes);
 }
 
-static void tensors_hold_anything(void **state)
+static void tensors_may_contain_anything(void **state)
 {
     (void)state;
     const struct tern_file_header *h = header_of(original);
@@ -208,12 +208,12 @@ static void tensors_hold_anything(void **state)
     use_spoilt(h->data.offset, h->data.bytes);
 }
 
-/* ---- what angles divide by ---- */
+/* ---- divisors of rotation angles ---- */
 
 #define ROPE_SOURCE TERN_SHARED_DIR "/reference/models/tiny-bitcpm-llama"
 #define ROPE_PATH TERN_BUILD_DIR "/test_changing_file.rope.tern"
 
-/* The last logits of a new session; false where the change was noticed. */
+/* The last logits of a new session; false: the change was detected. */
 static bool last_logits(float *out, const struct tern_model *model)
 {
     static const uint32_t ids[] = {5, 9, 2, 7, 11, 3, 8, 4};
@@ -256,7 +256,7 @@ static void rope_factors_are_those_of_the_opening(void **state)
     unsigned char *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     assert_true(bytes != MAP_FAILED);
-    for (size_t i = 0; i < n; i += 512) /* dirty before it is opened */
+    for (size_t i = 0; i < n; i += 512) /* make the pages dirty before the model is opened */
         ((volatile unsigned char *)bytes)[i] = bytes[i];
     assert_int_equal(tern_model_open(&model, ROPE_PATH, NULL), TERN_OK);
     assert_true(tern_model_config(model)->vocab <= TN_COUNT_OF(before));
@@ -269,9 +269,10 @@ static void rope_factors_are_those_of_the_opening(void **state)
     tn_file_remove(ROPE_PATH);
 }
 
-/* ---- the file changes meanwhile ---- */
+/* ---- the file changes during use ---- */
 
-/* Every second token becomes as long as all of them together, once the text's memory is taken. */
+/* Makes every second token as long as all of them together, after the text's memory was allocated.
+ */
 static void lengthen_tokens(void *arg, uint32_t id)
 {
     (void)arg, (void)id;
@@ -298,7 +299,7 @@ static void pause_up_to(struct tn_rng *rng, uint32_t n)
         tn_cpu_relax();
 }
 
-/* Words all over the head of the file and the scales, each for a moment. */
+/* Writes words all over the head of the file and the scales, each for a moment. */
 static void write_here_and_there(void *arg)
 {
     (void)arg;
@@ -319,11 +320,11 @@ static void write_here_and_there(void *arg)
         }
         pause_up_to(&rng, 1000);
         memcpy(shared + at, original + at, 128);
-        pause_up_to(&rng, 16000); /* so that the file can be opened now and then */
+        pause_up_to(&rng, 16000); /* so that the file can sometimes be opened */
     }
 }
 
-static void a_writer_beside_us_breaks_nothing(void **state)
+static void a_concurrent_writer_breaks_nothing(void **state)
 {
     (void)state;
     struct tern_model *kept = open_model();
@@ -347,13 +348,13 @@ static void a_writer_beside_us_breaks_nothing(void **state)
     print_message("opened %u times while it changed\n", n_opened);
 }
 
-/* ---- who looks finds it ---- */
+/* ---- detected changes ---- */
 
-/* An ordinary write, which changes the time of the last one. */
+/* An ordinary write, which changes the modification time. */
 static void write_a_byte(void)
 {
     const uint64_t start = tn_now_ns();
-    while (tn_seconds_since(start) < 0.02) /* more than a tick of the file system's clock */
+    while (tn_seconds_since(start) < 0.02) /* longer than a tick of the file system's clock */
         tn_cpu_relax();
     int fd = open(MODEL_PATH, O_WRONLY);
     assert_int_equal(pwrite(fd, original + n_file - 1, 1, (off_t)n_file - 1), 1);
@@ -443,7 +444,7 @@ static int teardown(void **state)
     munmap(shared, n_file);
     tn_free(original);
     tn_file_remove(MODEL_PATH);
-#if defined(__linux__) /* else writes through a mapping may be seen at once */
+#if defined(__linux__) /* elsewhere writes through a mapping may be visible at once */
     print_message("%u runs in a changed file\n", n_generated);
     return n_generated == 0;
 #else
@@ -455,11 +456,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sections_that_are_copied_do_not_matter),
-        cmocka_unit_test(tables_of_the_tokenizer_hold_anything),
-        cmocka_unit_test(tensors_hold_anything),
+        cmocka_unit_test(tokenizer_tables_may_contain_anything),
+        cmocka_unit_test(tensors_may_contain_anything),
         cmocka_unit_test(rope_factors_are_those_of_the_opening),
         cmocka_unit_test(tokens_grow_between_two_tokens),
-        cmocka_unit_test(a_writer_beside_us_breaks_nothing),
+        cmocka_unit_test(a_concurrent_writer_breaks_nothing),
         cmocka_unit_test(verify_bench_and_evaluation_notice_a_write),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

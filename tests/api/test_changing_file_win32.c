@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: nobody can write to a model file while it is open, and a change that the system allows
- * all the same (its times) is noticed.  Elsewhere test_changing_file.c.
+ * Windows: a model file cannot be written to while it is open, and the changes that the system does
+ * allow (of its times) are detected.  test_changing_file.c tests other systems.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void an_open_model_cannot_be_written(void **state)
     CloseHandle(writer);
 }
 
-static void another_time_of_the_file_is_noticed(void **state)
+static void a_new_modification_time_is_detected(void **state)
 {
     (void)state;
     const FILETIME then = {.dwLowDateTime = 0, .dwHighDateTime = 30000000};
@@ -78,7 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_open_model_cannot_be_written),
-        cmocka_unit_test(another_time_of_the_file_is_noticed),
+        cmocka_unit_test(a_new_modification_time_is_detected),
     };
     return cmocka_run_group_tests(tests, convert_demo, remove_demo);
 }

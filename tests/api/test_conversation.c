@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Conversations through the public API, on the demo model: ids, answers, trimming, going on, and
- * files that are damaged.
+ * Conversations through the public API, on the demo model: ids, answers, trimming, continuing, and
+ * damaged files.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,7 +130,7 @@ static struct tern_ids ids_of(const struct tern_conversation *c)
     return ids;
 }
 
-/* "": there is none. */
+/* "" expects no text. */
 static void assert_ends_with(struct tern_text text, const char *tail)
 {
     const size_t n = strlen(tail);
@@ -160,9 +160,9 @@ static void ids_are_those_of_the_whole_conversation(void **state)
         assert_int_equal(result.generate.n_prompt_evaluated, before.n - n_same);
         assert_int_equal(result.n_ids, before.n + 12);
         if (i > 0)
-            assert_true(n_same > 10); /* the system message at least */
+            assert_true(n_same > 10); /* at least the system message */
 
-        /* The same messages by another way. */
+        /* The same messages through another function. */
         const struct tern_chat_template *t;
         struct tern_chat_params params;
         struct tn_buf json = {0};
@@ -232,7 +232,7 @@ static void templates_see_every_field(void **state)
     assert_ok(tern_conversation_set_variables(c, "{\"loud\": true}", 14, &e));
     assert_renders(c, "[sum]<user:Ada>\"Hi\"\n\x01<assistant>(why)!sum<tool>#id7"
                       "3LOUD");
-    /* What is refused changes nothing. */
+    /* A refused call changes nothing. */
     assert_int_equal(tern_conversation_set_tools(c, "{}", 2, &err), TERN_USAGE);
     assert_int_equal(tern_conversation_set_variables(c, "[", 1, &err), TERN_USAGE);
     turn.tool_calls = text_of("x");
@@ -334,7 +334,7 @@ static void another_answer_and_none(void **state)
     assert_false(second.n == first.n_bytes && memcmp(second.bytes, first.data, second.n) == 0);
     tn_buf_fini(&first);
 
-    /* An attempt that fails loses nothing. */
+    /* A failed attempt loses nothing. */
     params.generate.stop_strings = (const char *const[]){""};
     params.generate.n_stop_strings = 1;
     struct tn_buf kept = {0};
@@ -364,7 +364,7 @@ static void a_question_in_place_of_another(void **state)
     say(c, "user", "Tell me a story.");
     answer(c, 9);
 
-    /* An attempt that fails loses nothing. */
+    /* A failed attempt loses nothing. */
     say(c, "user", "Tell me another.");
     params.generate.stop_strings = (const char *const[]){""};
     params.generate.n_stop_strings = 1;
@@ -392,7 +392,7 @@ static bool stop_at_once(void *arg, enum tern_part part, const char *text, size_
     return false;
 }
 
-/* The last bytes of an answer may be the beginning of a tag, and are not lost. */
+/* The last bytes of an answer may look like the start of a tag; they are kept. */
 static void the_end_of_an_answer_may_look_like_a_tag(void **state)
 {
     (void)state;
@@ -434,7 +434,7 @@ static void nothing_is_carried_over_a_cancel(void **state)
     assert_ok(tern_conversation_answer(c, session, &params, &result, &e));
     assert_int_equal(result.generate.stop, TERN_STOP_INTERRUPT);
     assert_int_equal(n_calls, 1);
-    assert_true(last_turn(c).content.n > 0); /* what was shown stays */
+    assert_true(last_turn(c).content.n > 0); /* text that was shown stays */
     assert_true(tern_conversation_undo(c));
     say(c, "user", "Hello");
     say(plain, "user", "Hello");
@@ -445,7 +445,7 @@ static void nothing_is_carried_over_a_cancel(void **state)
     tern_conversation_free(plain);
 }
 
-static void a_long_conversation_goes_on(void **state)
+static void a_long_conversation_continues(void **state)
 {
     (void)state;
     struct tern_conversation *c = begin();
@@ -467,10 +467,10 @@ static void a_long_conversation_goes_on(void **state)
         assert_int_equal(tern_conversation_n_forgotten(c), n_forgotten);
     }
     assert_true(n_forgotten > 90 && n_forgotten % 2 == 0);
-    assert_true(n_times < 30); /* not at every answer */
+    assert_true(n_times < 30); /* not for every answer */
     assert_int_equal(tern_conversation_n_turns(c), 120);
 
-    /* For a message that cannot fit nothing is forgotten. */
+    /* A message that cannot fit forgets nothing. */
     struct tn_buf longer = {0};
     while (longer.n_bytes < 4000)
         tn_buf_append_text(&longer, "word ");
@@ -515,7 +515,8 @@ static size_t n_ids_from(const struct tern_conversation *c, size_t first)
     return n;
 }
 
-/* The longest end of it that fills three quarters of the context, found with few renderings. */
+/* The longest suffix that fills at most three quarters of the context, found with few renderings.
+ */
 static void a_conversation_is_shortened_by_bisection(void **state)
 {
     (void)state;
@@ -546,7 +547,7 @@ static void a_conversation_is_shortened_by_bisection(void **state)
     assert_in_range(n_ids_from(c, first), 1, N_CTX * 3 / 4);
     assert_in_range(n_ids_from(c, first - 2), N_CTX * 3 / 4 + 1, N_CTX);
 
-    /* What is forgotten stays so while there are messages behind it. */
+    /* Forgotten messages stay forgotten while there are messages after them. */
     tern_conversation_truncate(c, first);
     assert_int_equal(tern_conversation_n_turns(c), first);
     assert_int_equal(tern_conversation_n_forgotten(c), 0);
@@ -607,7 +608,7 @@ static struct tern_saved saved_with(uint64_t hash)
     return (struct tern_saved){"demo", hash, "{\"temp\": \"0.5\"}"};
 }
 
-static void a_loaded_conversation_goes_on_as_before(void **state)
+static void a_loaded_conversation_continues_unchanged(void **state)
 {
     (void)state;
     struct tern_conversation *c = begin(), *loaded = begin();
@@ -641,7 +642,7 @@ static void a_loaded_conversation_goes_on_as_before(void **state)
     tern_conversation_free(loaded);
 }
 
-/* Every member of the format, some of them with blanks. */
+/* Sets every member of the format, some of them with blanks. */
 static void fill(struct tern_conversation *c)
 {
     assert_ok(tern_conversation_set_system(c, "Be \"kind\"\t\x7F\xE2\x82\xAC\0.", 17, &e));
@@ -699,7 +700,7 @@ static void saving_loading_and_saving_gives_the_same_bytes(void **state)
     tern_conversation_free(loaded);
 }
 
-/* n arrays, one in the other. */
+/* n nested arrays. */
 static struct tern_text nested(char room[200], int n)
 {
     memset(room, '[', (size_t)n);
@@ -707,8 +708,8 @@ static struct tern_text nested(char room[200], int n)
     return (struct tern_text){room, (size_t)n * 2};
 }
 
-/* What can be set can be saved and loaded. */
-static void what_a_file_cannot_hold_is_refused(void **state)
+/* Whatever can be set can be saved and loaded. */
+static void values_that_a_file_cannot_store_are_refused(void **state)
 {
     (void)state;
     struct tern_conversation *c = begin();
@@ -834,13 +835,13 @@ int main(void)
         cmocka_unit_test(a_question_in_place_of_another),
         cmocka_unit_test(the_end_of_an_answer_may_look_like_a_tag),
         cmocka_unit_test(nothing_is_carried_over_a_cancel),
-        cmocka_unit_test(a_long_conversation_goes_on),
+        cmocka_unit_test(a_long_conversation_continues),
         cmocka_unit_test(a_conversation_is_shortened_by_bisection),
         cmocka_unit_test(overrides_replace_variables),
         cmocka_unit_test(a_refused_system_message_changes_nothing),
-        cmocka_unit_test(a_loaded_conversation_goes_on_as_before),
+        cmocka_unit_test(a_loaded_conversation_continues_unchanged),
         cmocka_unit_test(saving_loading_and_saving_gives_the_same_bytes),
-        cmocka_unit_test(what_a_file_cannot_hold_is_refused),
+        cmocka_unit_test(values_that_a_file_cannot_store_are_refused),
         cmocka_unit_test(damage_is_refused_and_kept),
         cmocka_unit_test(short_memory_leaves_the_conversation_whole),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Drafts on the demo model: text, ids, the way a text ends, the state of the sampler and of the
- * session are those without drafts, whatever is drafted; and the counts are right.
+ * Drafts on the demo model: text, ids, the end of the text, and the state of sampler and session
+ * equal those without drafts, whatever is drafted; and the counters are right.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ static int teardown(void **state)
 
 enum source { OFF, FROM_TEXT, RECORDED, RANDOM };
 
-/* How to write, and what to draft. */
+/* How to generate, and which drafts to use. */
 struct way {
     struct tern_sampler_params sampler;
     const char *const *stops;
@@ -73,8 +73,8 @@ struct answer {
     struct tern_generate_result result[2];
     uint32_t past[2];
     uint32_t cached[N_CTX];
-    float *logits; /* behind the second call */
-    /* while it is written */
+    float *logits; /* after the second call */
+    /* state during generation */
     const struct way *way;
     struct tn_rng rng;
 };
@@ -111,7 +111,7 @@ static uint32_t on_draft(void *arg, uint32_t *ids, uint32_t n_max)
     return w->source == RANDOM ? (uint32_t)(tn_rng_next(&a->rng) % (n_max + 1)) : n_max;
 }
 
-/* One call, and a second one that goes on behind it with the same sampler. */
+/* Generates in two calls, the second one continuing the first with the same sampler. */
 static void write_answer(struct answer *a, const struct way *w)
 {
     struct tern_session *s;
@@ -145,7 +145,7 @@ static void write_answer(struct answer *a, const struct way *w)
     assert_non_null(tern_session_logits(s));
     a->logits = test_malloc(vocab * sizeof(float));
     tern_session_truncate(s, (uint32_t)n - 1);
-    assert_ok(tern_session_eval(s, ids + n - 1, 1, NULL, &e)); /* over the cache as it was left */
+    assert_ok(tern_session_eval(s, ids + n - 1, 1, NULL, &e)); /* on the remaining cache */
     memcpy(a->logits, tern_session_logits(s), vocab * sizeof(float));
     tern_sampler_free(sampler);
     tern_session_free(s);
@@ -166,8 +166,8 @@ static void assert_same(const struct answer *got, const struct answer *want)
     assert_memory_equal(got->logits, want->logits, vocab * sizeof(float));
 }
 
-/* The counts of a result agree with each other: a step gives one id and one for each draft that was
- * right; the first id comes from the prompt, and what ends a text leaves its step early. */
+/* The counters of a result are consistent: a step yields one id plus one per accepted draft; the
+ * first id comes from the prompt, and the end of a text ends its step early. */
 static void check_counts(const struct answer *a)
 {
     for (int call = 0; call < 2; call++) {
@@ -273,7 +273,7 @@ static void same_end_of_the_text(void **state)
     }
 }
 
-/* Where every draft is known to be right or wrong the counts follow. */
+/* If every draft is known to be right or wrong, the counters are known. */
 static void counts_are_right(void **state)
 {
     (void)state;
@@ -290,7 +290,8 @@ static void counts_are_right(void **state)
     assert_int_equal(got->result[0].n_accepted, 36);
     test_free(got->logits);
 
-    w.wrong = 2; /* id 1 is drafted right, 2 wrong: a step behind id 0 gives ids 1 and 2 */
+    /* the draft of id 1 is right, of id 2 wrong: a step after id 0 yields ids 1 and 2 */
+    w.wrong = 2;
     write_answer(got, &w);
     assert_int_equal(got->result[0].n_steps, 24);
     assert_int_equal(got->result[0].n_accepted, 24);

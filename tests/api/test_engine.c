@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Engines are made from a description of the machine and from nothing else: no environment is
- * touched, no machine is looked at, so that many threads may make them at once (run this under
- * ThreadSanitizer too).
+ * Engines are created from a description of the machine alone: the environment and the machine are
+ * not accessed, so many threads may create engines at once (also run this under ThreadSanitizer).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,12 +19,12 @@ enum { N_THREADS = 4, N_ENGINES = 20 };
 
 static struct tern_sysinfo machine;
 
-/* ---- who writes to the environment? ---- */
+/* ---- detecting writes to the environment ---- */
 
-static atomic_int n_changes; /* of the environment, by anybody in this process */
+static atomic_int n_changes; /* of the environment, by anything in this process */
 
 #if defined(__linux__)
-/* In place of the C library's, also for the libraries that tern stands on. */
+/* Replaces the C library's function, also for tern's dependencies. */
 int setenv(const char *name, const char *value, int overwrite)
 {
     (void)name, (void)value, (void)overwrite;
@@ -114,8 +113,8 @@ static void the_processor_alone_is_described_alike(void **state)
     assert_true(alone.available_bytes == TERN_UNKNOWN && alone.cache_bytes[0] == TERN_UNKNOWN);
 }
 
-/* Last: of everything above, and of reading the machine in main. */
-static void nobody_wrote_to_the_environment(void **state)
+/* Last: covers all tests above, and reading the machine in main. */
+static void the_environment_was_not_written(void **state)
 {
     (void)state;
     static struct tern_sysinfo recorded;
@@ -134,7 +133,7 @@ int main(void)
         cmocka_unit_test(an_engine_believes_the_description),
         cmocka_unit_test(an_engine_without_description_is_refused),
         cmocka_unit_test(the_processor_alone_is_described_alike),
-        cmocka_unit_test(nobody_wrote_to_the_environment),
+        cmocka_unit_test(the_environment_was_not_written),
     };
     tern_sysinfo_read(&machine);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whole models in one layout, projections and tables alike, beside a twin in f32 that holds the
- * values to which their rows unpack: with inputs in f32 the logits are those of the twin but for
- * the order of sums, with rounded inputs they are near, and they are the same bits however the ids
- * are split over evaluations, at every kernel level.
+ * Models with all matrices in one layout, each compared with an f32 model of the unpacked values:
+ * with f32 inputs the logits are equal except for the order of sums, with rounded inputs they are
+ * close. They have the same bits however the ids are split over evaluations, at every kernel level.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -57,7 +56,7 @@ static void fill_floats(void *data, uint32_t layout, size_t n)
     }
 }
 
-/* Blocks of GGUF files with small scales, packed. */
+/* Blocks as in GGUF files with small scales, packed. */
 static void fill_blocks(uint8_t *data, const struct tern_file_tensor *t)
 {
     const struct blocks_type *type = blocks_type_of(t->layout);
@@ -75,7 +74,7 @@ static void fill_blocks(uint8_t *data, const struct tern_file_tensor *t)
     free(source);
 }
 
-/* Ternary codes, or integers; -128 is not among those of q8. */
+/* Ternary codes, or integers without -128, which q8 does not use. */
 static void fill_codes(uint8_t *data, uint32_t layout, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -86,7 +85,7 @@ static void fill_codes(uint8_t *data, uint32_t layout, size_t n)
     }
 }
 
-/* Norms of planes, which only a search reads, offsets and shifts stay zeros. */
+/* Norms of planes (which only a search reads), offsets and shifts stay zero. */
 static void fill_scales(uint8_t *scales, const struct tern_file_tensor *t)
 {
     const uint32_t bits = (uint32_t)tn_layout_weight_bytes(t->layout, 8);
@@ -169,7 +168,7 @@ static void write_model(const char *path, uint32_t layout,
 
 /* ---- logits ---- */
 
-/* Of all positions, `step` ids at a time. */
+/* Logits of all positions, `step` ids at a time. */
 static void eval(float *logits, const struct tern_model *model, const char *level,
                  enum tern_inputs_as inputs, uint32_t step)
 {
@@ -194,7 +193,7 @@ static double largest(const float *x, const float *y)
     double most = 0;
     for (uint32_t i = 0; i < N_IDS * VOCAB; i++) {
         const double distance = fabs((double)x[i] - (y ? (double)y[i] : 0));
-        if (!(distance <= most)) /* NaN too */
+        if (!(distance <= most)) /* also fails for NaN */
             most = distance;
     }
     return most;
@@ -204,7 +203,7 @@ static void check_layout(uint32_t layout)
 {
     const struct {
         enum tern_inputs_as inputs;
-        double error; /* beside the largest logit */
+        double error; /* relative to the largest logit */
     } forms[] = {{TERN_INPUTS_AS_F32, 2e-5},
                  {TERN_INPUTS_AS_MODEL, tn_is_blocks(layout) ? 0.1 : 5e-3},
                  {TERN_INPUTS_AS_16, 5e-3},
@@ -221,7 +220,7 @@ static void check_layout(uint32_t layout)
         if (!(largest(first, twin) <= forms[i].error * largest(twin, NULL)))
             fail_msg("%s, inputs %d: off by %g of %g", tn_layout_name(layout),
                      (int)forms[i].inputs, largest(first, twin), largest(twin, NULL));
-        for (uint32_t step = 1; step <= 8; step += 7) { /* one, few */
+        for (uint32_t step = 1; step <= 8; step += 7) { /* single rows, several rows */
             eval(again, model, NULL, forms[i].inputs, step);
             assert_memory_equal(first, again, sizeof first);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models with layers of a gated delta rule and gated attention, with experts, or both: states as
- * the float64 reference has them, and the same bits however a text is cut, rolled back, drafted,
- * saved or shared out.  Their logits are those of golden/test_families.py and test_hybrids.py.
+ * Models with gated delta rule layers and gated attention, with experts, or both: states equal
+ * those of the float64 reference, and bits do not change when a text is split, rolled back,
+ * drafted, saved or shared.  golden/test_families.py and test_hybrids.py test their logits.
  *
  * usage: test_gated_delta [folder of reference/hybrids/models]
  */
@@ -108,7 +108,7 @@ static bool has_delta(void)
     return model->weights.mixers >> TERN_MIXER_GATED_DELTA & 1;
 }
 
-/* The floats of golden/state_1.f32. */
+/* Loads the floats of golden/state_1.f32. */
 static size_t load_state(float want[MAX_STATE])
 {
     char path[PATH_BYTES + 32];
@@ -120,7 +120,7 @@ static size_t load_state(float want[MAX_STATE])
     return n;
 }
 
-/* Compares the S of a checkpoint's position, head after head. */
+/* Compares the matrices S of a checkpoint, head by head. */
 static void check_matrices(const struct tn_layer *layer, const struct tn_delta_state *s,
                            const float *want)
 {
@@ -140,7 +140,7 @@ static void check_matrices(const struct tn_layer *layer, const struct tn_delta_s
     }
 }
 
-/* The golden has, layer after layer, the last inputs of the convolution, then the matrices. */
+/* The golden file has, layer by layer, the last inputs of the convolution, then the matrices. */
 static void states_are_the_reference_s(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void states_are_the_reference_s(void **state)
     tern_session_free(s);
 }
 
-static void a_checkpoint_does_not_depend_on_what_is_pending(void **state)
+static void a_checkpoint_does_not_depend_on_pending_rows(void **state)
 {
     (void)state;
     static unsigned char one[8 * MAX_STATE], other[8 * MAX_STATE];
@@ -228,7 +228,7 @@ static void any_engine_gives_the_same_bits(void **state)
                 .n_threads = n_threads, .cpu_level = levels[i], .inputs = TERN_INPUTS_AS_F32};
             struct tern_engine *other;
             if (tern_engine_create(&other, &machine, &p, NULL) != TERN_OK)
-                continue; /* not a level of this machine */
+                continue; /* this machine lacks that level */
             struct tern_session *s = open_session(other);
             session_go_to(s, ids, 100);
             for (uint32_t n = 101; n <= N_IDS; n++)
@@ -239,7 +239,7 @@ static void any_engine_gives_the_same_bits(void **state)
         }
 }
 
-/* Also in chunks, whose rows choose most experts. */
+/* Also in chunks, whose rows choose most of the experts. */
 static void experts_on_the_disk_give_the_same_bits(void **state)
 {
     (void)state;
@@ -366,7 +366,7 @@ static void a_saved_session_gives_the_same_bits(void **state)
     tern_session_free(loaded);
 }
 
-/* The ids that a scheduler with so many lanes gives four requests. */
+/* The ids that a scheduler with n_sequences lanes gives four requests. */
 static void schedule(uint32_t out[4][20], uint32_t n_sequences)
 {
     struct tern_scheduler *s;
@@ -412,7 +412,7 @@ int main(int argc, char **argv)
     snprintf(cache_path, sizeof cache_path, TERN_BUILD_DIR "/test_gated_delta-%s.kv", name);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_are_the_reference_s),
-        cmocka_unit_test(a_checkpoint_does_not_depend_on_what_is_pending),
+        cmocka_unit_test(a_checkpoint_does_not_depend_on_pending_rows),
         cmocka_unit_test(any_cut_gives_the_same_bits),
         cmocka_unit_test(any_engine_gives_the_same_bits),
         cmocka_unit_test(experts_on_the_disk_give_the_same_bits),

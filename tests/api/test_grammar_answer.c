@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers bound to a grammar: each is what the grammar says, whichever rows of the head were
- * computed for it, whoever runs beside it, on any number of threads.
+ * Answers under a grammar: each is valid for it, whichever rows of the head were computed, whatever
+ * runs concurrently, on any number of threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #define MAX_TOKENS 160u
 #define MAX_TEXT 4096u
 
-/* Heads that are searched, and one that is multiplied as a whole. */
+/* Searched heads, and one that is always multiplied as a whole. */
 static const enum tern_head_type heads[N_MODELS] = {TERN_HEAD_Q8, TERN_HEAD_Q4, TERN_HEAD_F16};
 static struct tern_model *models[N_MODELS];
 static struct tern_sysinfo live;
@@ -130,7 +130,7 @@ static void ask(struct asking *a, const struct tern_model *model, const struct t
     a->request.sampler.seed = i;
     a->request.sampler.temperature = (float)(i % 3) * 0.8f;
     if (i % 4 == 3)
-        a->request.sampler.top_k = 0; /* all logits */
+        a->request.sampler.top_k = 0; /* needs all logits */
     a->request.max_tokens = MAX_TOKENS;
     a->request.grammar = g;
 }
@@ -145,7 +145,7 @@ static struct tern_scheduler *open_scheduler(struct tern_engine *engine,
     return s;
 }
 
-/* A length is the only reason not to be whole. */
+/* Only the length limit may leave an answer incomplete. */
 static void check(const struct answer *a, const struct tern_grammar *g)
 {
     size_t n_fit;
@@ -168,7 +168,7 @@ static void assert_same(const struct answer *a, const struct answer *b)
 
 #define N_ASKED (2 * N_SCHEMAS)
 
-/* All at once; with log-probabilities, for which all rows are computed, or without. */
+/* Answers all requests, concurrently if `together`; log-probabilities require all rows. */
 static void answer_all(struct answer answers[N_ASKED], struct tern_scheduler *s,
                        const struct tern_model *model, struct tern_grammar *const *grammars,
                        uint32_t n_logprobs, bool together)
@@ -213,7 +213,7 @@ static void check_model(const struct tern_model *model, struct tern_grammar *con
     assert_true(n_whole >= N_ASKED / 2);
 }
 
-static void answers_are_what_the_grammar_says(void **state)
+static void answers_match_the_grammar(void **state)
 {
     (void)state;
     struct tern_grammar *grammars[N_SCHEMAS];
@@ -226,9 +226,9 @@ static void answers_are_what_the_grammar_says(void **state)
         tern_grammar_free(grammars[i]);
 }
 
-/* ---- beside others ---- */
+/* ---- concurrent requests ---- */
 
-static void who_runs_beside_it_stays_free(void **state)
+static void concurrent_requests_stay_unconstrained(void **state)
 {
     (void)state;
     static struct answer free_alone, free_beside, bound;
@@ -296,8 +296,8 @@ static void readings_without_end_end_the_request_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_what_the_grammar_says),
-        cmocka_unit_test(who_runs_beside_it_stays_free),
+        cmocka_unit_test(answers_match_the_grammar),
+        cmocka_unit_test(concurrent_requests_stay_unconstrained),
         cmocka_unit_test(readings_without_end_end_the_request_alone),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

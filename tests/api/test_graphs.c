@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Graphs beyond LLaMA's: orders of norms, LayerNorms, plain feed-forwards, biases, positions, caps.
- * However a text is cut into batches, and at every kernel level, the logits have the same bits; and
- * each part of a graph changes them.
+ * Graphs other than LLaMA's: orders of norms, LayerNorms, plain feed-forwards, biases, positions,
+ * caps. The logits have the same bits however a text is split into batches, at every kernel level;
+ * and each element of a graph changes them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,7 +147,7 @@ static void cuts_and_levels_give_the_same_bits(void **state)
         write_model(&graphs[i]);
         eval(first, best, N_IDS);
         for (uint32_t k = 0; k < N_IDS * VOCAB; k++)
-            assert_true(first[k] - first[k] == 0); /* no NaN, no infinity */
+            assert_true(first[k] - first[k] == 0); /* neither NaN nor infinite */
         for (uint32_t k = 0; k < TN_COUNT_OF(steps); k++) {
             eval(logits, k % 2 ? ref : best, steps[k]);
             if (memcmp(first, logits, sizeof first) != 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Layers with sizes of their own: which of them are the model's changes no bit of what is computed.
+ * Layers with individual sizes: which of them equal the model's sizes changes no bit of the
+ * results.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +76,7 @@ static void write_model(uint32_t model, bool is_said)
         fail_msg("%s", e.detail);
 }
 
-/* Logits of all positions: a prompt, then id after id. */
+/* Logits of all positions: a prompt, then one id at a time. */
 static void eval(float *logits, enum tern_kv kv)
 {
     struct tern_model *model;
@@ -112,7 +113,7 @@ static void sizes_of_a_layer_are_its_own_or_the_models(void **state)
         assert_memory_equal(first, logits, sizeof first);
     }
     for (uint32_t i = 1; i < N_IDS * VOCAB; i++)
-        assert_true(first[i] - first[i] == 0); /* no NaN, no infinity */
+        assert_true(first[i] - first[i] == 0); /* neither NaN nor infinite */
     tn_file_remove(PATH);
 }
 

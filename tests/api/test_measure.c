@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Perplexity and benchmark on the demo model: when memory ends or somebody stops them they say so,
- * and never report other numbers instead.  Verify on a tiny one: checksums are not all.
+ * Perplexity and benchmark on the demo model: when memory runs out or the caller stops them they
+ * return an error, never other numbers.  Verify on a tiny model: it finds more than wrong
+ * checksums.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,8 +54,8 @@ static int teardown(void **state)
 
 /* ---- tests ---- */
 
-/* A model that opens is complete: without its template it would take a chat for plain text. */
-static void a_model_opens_whole_or_not_at_all(void **state)
+/* A model opens completely or not at all: without its template, chats would be plain text. */
+static void a_model_opens_completely_or_not_at_all(void **state)
 {
     (void)state;
     size_t n = 0;
@@ -78,7 +79,7 @@ static void a_model_opens_whole_or_not_at_all(void **state)
     assert_true(n > 4);
 }
 
-/* Answers of a model are computed with its cache type, measures of it with f32. */
+/* Answers use the model's cache type, measurements f32. */
 static void defaults_of_the_parameters(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void perplexity_is_the_same_or_an_error(void **state)
         fail_alloc_once_after(n++);
         tern_status status = tern_perplexity(engine, model, text, strlen(text), &params, &got, &e);
         has_failed = fail_alloc_stop();
-        if (status != TERN_OK) { /* looking at the machine may do without some memory */
+        if (status != TERN_OK) { /* reading the machine can do without some memory */
             assert_int_equal(status, TERN_MEMORY);
             assert_true(has_failed);
             continue;
@@ -165,7 +166,7 @@ static void perplexity_stops_inside_a_window(void **state)
     tern_engine_free(engine);
 }
 
-/* Refuses the step `stop_at`, or one allocation behind it. */
+/* Stops at the step `stop_at`, or fails an allocation after it. */
 struct stopper {
     const char *stop_at;
     bool takes_memory;
@@ -210,7 +211,7 @@ static void a_stopped_benchmark_has_no_result(void **state)
     assert_true(result.runs[0].stream_gb_s == result.stream_gb_s[0]);
 }
 
-/* The speed of memory changes while a benchmark runs: a share never mixes two repeats. */
+/* Memory bandwidth changes during a benchmark: a share never mixes two repeats. */
 static void a_share_belongs_to_its_repeat(void **state)
 {
     (void)state;
@@ -267,7 +268,7 @@ static void a_benchmark_out_of_range_is_refused(void **state)
     assert_int_equal(tern_bench(MODEL_PATH, &deep, &result, &e), TERN_LIMIT);
 }
 
-static void a_benchmark_without_memory_says_so(void **state)
+static void a_benchmark_without_memory_fails(void **state)
 {
     (void)state;
     static struct tern_bench_result result;
@@ -279,7 +280,7 @@ static void a_benchmark_without_memory_says_so(void **state)
 
 /* ---- verify ---- */
 
-/* A tiny model whose embedding begins with this half, with checksums that say so. */
+/* A tiny model whose embedding starts with this half float, with correct checksums. */
 static void make_tiny(uint32_t layout, uint16_t half)
 {
     const struct tiny_variant variant = {.embed_layout = layout};
@@ -338,14 +339,14 @@ static void halves_that_are_no_numbers_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_opens_whole_or_not_at_all),
+        cmocka_unit_test(a_model_opens_completely_or_not_at_all),
         cmocka_unit_test(defaults_of_the_parameters),
         cmocka_unit_test(perplexity_is_the_same_or_an_error),
         cmocka_unit_test(perplexity_stops_inside_a_window),
         cmocka_unit_test(a_stopped_benchmark_has_no_result),
         cmocka_unit_test(a_share_belongs_to_its_repeat),
         cmocka_unit_test(a_benchmark_out_of_range_is_refused),
-        cmocka_unit_test(a_benchmark_without_memory_says_so),
+        cmocka_unit_test(a_benchmark_without_memory_fails),
         cmocka_unit_test(halves_that_are_no_numbers_are_found),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

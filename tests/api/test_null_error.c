@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every public function that takes a struct tern_error accepts NULL for it: success, each kind of
- * refusal, and every allocation that fails.  The last test reads the public headers: a function
- * that is not called here fails it.
+ * Every public function that takes a struct tern_error accepts NULL for it: on success, for each
+ * kind of refusal, and for every failing allocation.  The last test reads the public headers and
+ * fails for functions that are not called here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,8 @@ static void note_call(const char *name)
     strcat(called, called[0] ? word + 1 : word);
 }
 
-/* name(arguments..., NULL) gives `expected`; while memory is short it may also give TERN_MEMORY. */
+/* name(arguments..., NULL) must return `expected`; while memory is short, TERN_MEMORY is allowed
+ * too. */
 #define CALL(expected, name, ...)                                                                  \
     do {                                                                                           \
         note_call(#name);                                                                          \
@@ -63,11 +64,11 @@ static void note_call(const char *name)
                      tern_status_text(expected));                                                  \
     } while (0)
 
-/* ---- memory that ends ---- */
+/* ---- failing allocations ---- */
 
 static bool is_short;
 
-/* All that follows the n-th allocation fails, n = 0, step, 2 step ... until there are enough. */
+/* Fails all allocations from the n-th on, n = 0, step, 2 step ... until the function succeeds. */
 static void with_short_memory(void (*run)(void), unsigned step)
 {
     run();
@@ -108,7 +109,7 @@ static void call_model(void)
 static void call_unchanged(void)
 {
     CALL(TERN_OK, tern_model_check_unchanged, model);
-#if !defined(_WIN32) /* there a mapped file is not written to by others */
+#if !defined(_WIN32) /* Windows does not allow writing to a mapped file */
     struct tern_model *m = NULL;
     unsigned char byte;
     struct tern_error err;
@@ -123,7 +124,7 @@ static void call_unchanged(void)
     tn_free(bytes);
     assert_int_equal(tern_model_open(&m, OUT, &err), TERN_OK);
     const uint64_t start = tn_now_ns();
-    while (tn_seconds_since(start) < 0.02) /* more than a tick of the file system's clock */
+    while (tn_seconds_since(start) < 0.02) /* longer than a tick of the file system's clock */
         ;
     fputc(byte ^ 1, f);
     fclose(f);
@@ -242,7 +243,7 @@ static void call_generate(void)
     CALL(TERN_USAGE, tern_generate, session, &vocab, 1, &p, &r);
     CALL(TERN_LIMIT, tern_generate, session, ids, 65, &p, &r);
     CALL(TERN_OK, tern_generate, session, ids, 2, &p, &r);
-    fail_alloc_after(0); /* the text's memory; the samplers above took theirs */
+    fail_alloc_after(0); /* the text's memory; the samplers above have theirs already */
     CALL(TERN_MEMORY, tern_generate, session, ids, 2, &p, &r);
     fail_alloc_stop();
     tern_sampler_free(sampler);
@@ -276,7 +277,7 @@ static void call_sampler(void)
 
 static void call_text(void)
 {
-    static char run[4000]; /* one piece, for which the tokenizer needs memory of its own */
+    static char run[4000]; /* one piece, for which the tokenizer allocates memory */
     const struct tern_tokenizer *t = tern_model_tokenizer(model);
     const struct tern_message message = {"user", 4, "hello", 5};
     const struct tern_chat_template *qwen3 = tern_chat_template_find("qwen3");
@@ -414,7 +415,7 @@ static void call_convert(void)
     tern_source_free(looked_at);
 }
 
-/* Spoils one text of the directory. */
+/* Corrupts a text of the directory. */
 static void expect_refused(tern_status expected, char *text, size_t capacity, const char *find,
                            const char *replacement)
 {
@@ -435,7 +436,7 @@ static void call_convert_refused(void)
     CALL(TERN_INPUT, tern_convert, &p, &r);
     CALL(TERN_INPUT, tern_source_inspect, &looked_at, DIR "/none");
     p.source = DIR;
-    CALL(TERN_INPUT, tern_convert, &p, &r); /* no tokenizer.json */
+    CALL(TERN_INPUT, tern_convert, &p, &r); /* without tokenizer.json */
     p.no_tokenizer = true;
     p.output = DIR "/config.json";
     CALL(TERN_USAGE, tern_convert, &p, &r);
@@ -465,7 +466,7 @@ static void call_machine(void)
     CALL(TERN_INPUT, tern_sysinfo_read_root, &machine, DIR "/none");
     CALL(TERN_OK, tern_sysinfo_read_root, &machine, TERN_SOURCE_DIR "/tests/sysinfo/roots/laptop-on-battery");
     note_call("tern_sysinfo_record");
-    assert_true(tern_sysinfo_record(DIR, NULL) != TERN_OK); /* not empty, or not a Linux */
+    assert_true(tern_sysinfo_record(DIR, NULL) != TERN_OK); /* not empty, or not on Linux */
     CALL(TERN_OK, tern_monitor_open, &monitor, NULL);
     tern_monitor_close(monitor);
 }
@@ -650,9 +651,9 @@ static void test_others(void **state)
     call_machine();
 }
 
-/* ---- is any missing? ---- */
+/* ---- completeness ---- */
 
-/* Comments become blanks. */
+/* Replaces comments by blanks. */
 static void blank_comments(char *text)
 {
     for (char *begin; (begin = strstr(text, "/*")) != NULL;) {
@@ -672,8 +673,8 @@ static unsigned count(const char *text, const char *word)
     return n;
 }
 
-/* Checks all declarations "tern_status name(..., struct tern_error *err);" of a header; the result
- * is how many there are. */
+/* Checks all declarations "tern_status name(..., struct tern_error *err);" of a header.  Returns
+ * their number. */
 static unsigned check_header(const char *path)
 {
     static const char status[] = "\ntern_status ", error[] = "struct tern_error *";
@@ -696,7 +697,7 @@ static unsigned check_header(const char *path)
         *end = ';';
         at = end;
     }
-    assert_int_equal(n, count(text, error)); /* and no declaration of another form */
+    assert_int_equal(n, count(text, error)); /* every declaration has this format */
     tn_free(text);
     return n;
 }
@@ -820,7 +821,7 @@ int main(void)
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_conversation),
-        cmocka_unit_test(test_no_function_is_missing), /* the last */
+        cmocka_unit_test(test_no_function_is_missing), /* must be last */
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

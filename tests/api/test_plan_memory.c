@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the plan counts is what a run obtains: the open model, the sampler, the session with its
- * cache.
+ * The memory that the plan predicts equals the memory that a run allocates: open model, sampler,
+ * session with its cache.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 static struct tern_sysinfo machine;
 static struct tern_engine *engine;
 static struct tern_model *model;
-static uint64_t model_taken; /* from the heap by opening */
+static uint64_t model_taken; /* heap bytes of an open model */
 
 static int setup(void **state)
 {
@@ -69,7 +69,7 @@ static struct tern_sampler *create_sampler(uint32_t n_vocab, uint32_t penalty_la
     return sampler;
 }
 
-static void a_sampler_takes_what_it_says(void **state)
+static void a_sampler_allocates_what_it_reports(void **state)
 {
     (void)state;
     const struct {
@@ -83,14 +83,14 @@ static void a_sampler_takes_what_it_says(void **state)
     }
 }
 
-static void a_model_takes_what_it_says(void **state)
+static void a_model_allocates_what_it_reports(void **state)
 {
     (void)state;
     assert_int_equal(tern_model_bytes(model), model_taken);
     assert_true(model_taken >= tern_model_config(model)->vocab); /* a flag per id */
 }
 
-/* A session of the plan's context, against the plan's numbers. */
+/* Compares a session of the plan's context with the plan's numbers. */
 static void check_session(const struct tern_plan *plan, uint32_t n_draft, uint64_t sampler_taken)
 {
     const struct tern_session_params params = {
@@ -107,7 +107,7 @@ static void check_session(const struct tern_plan *plan, uint32_t n_draft, uint64
 
     assert_true(empty > struct_bytes);
     assert_int_equal(m->cache_bytes, full - empty);
-    /* Whole pages are taken; the shares of a position and a draft are rounded up to bytes. */
+    /* Whole pages are allocated; the shares of a position and a draft are rounded up to bytes. */
     assert_in_range(m->scratch_bytes, empty + matcher - tn_page_bytes(),
                     empty + matcher + plan->n_ctx + n_draft);
     assert_int_equal(m->model_bytes, model_taken);
@@ -117,7 +117,7 @@ static void check_session(const struct tern_plan *plan, uint32_t n_draft, uint64
                      plan->predicted_anonymous_bytes);
 }
 
-static void the_plan_counts_what_a_run_takes(void **state)
+static void the_plan_counts_the_memory_of_a_run(void **state)
 {
     (void)state;
     static struct tern_plan plan;
@@ -127,7 +127,7 @@ static void the_plan_counts_what_a_run_takes(void **state)
     tern_sampler_free(create_sampler(tern_model_config(model)->vocab, 0, &sampler_taken));
     tern_plan_model_sizes(&sizes, model, 0);
     for (uint32_t n_ctx = 512; n_ctx <= tern_model_config(model)->context; n_ctx *= 2) {
-        /* Of the cache types q8 is the one that scratch memory is planned for. */
+        /* The plan assumes q8, which needs the most scratch memory. */
         const struct tern_plan_limits limits = {.n_ctx = n_ctx,
                                                 .n_threads = 2,
                                                 .has_kv = true,
@@ -139,8 +139,8 @@ static void the_plan_counts_what_a_run_takes(void **state)
     }
 }
 
-/* Beside the session a text needs room for one token and a stop string only: part of what the plan
- * gives the process. */
+/* Besides the session, a text needs room for one token and a stop string only, which the process's
+ * share covers. */
 static void generating_takes_little(void **state)
 {
     (void)state;
@@ -162,9 +162,9 @@ static void generating_takes_little(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sampler_takes_what_it_says),
-        cmocka_unit_test(a_model_takes_what_it_says),
-        cmocka_unit_test(the_plan_counts_what_a_run_takes),
+        cmocka_unit_test(a_sampler_allocates_what_it_reports),
+        cmocka_unit_test(a_model_allocates_what_it_reports),
+        cmocka_unit_test(the_plan_counts_the_memory_of_a_run),
         cmocka_unit_test(generating_takes_little),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Layers with a window keep their last positions in rings where the context is long: the same bits
- * as blocks give, whatever is rolled back, drafted, interrupted or saved; what a ring reaches; and
- * the memory that the plan counts for it.
+ * Layers with a window keep their last positions in rings when the context is long: the same bits
+ * as with blocks after rollbacks, drafts, interruptions and saving; how far a ring can roll back;
+ * and the memory that the plan counts for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,12 +28,12 @@
 #define CACHE_PATH TERN_BUILD_DIR "/test_rings.kv"
 #define VOCAB 40u
 #define WINDOW 20u
-#define RING 256u /* positions of a ring: WINDOW - 1 and a batch of 128, in whole blocks */
+#define RING 256u /* positions of a ring: WINDOW - 1 and a batch of 128, rounded up to blocks */
 #define N_BLOCKS_CTX 768u /* the longest context with blocks: a ring and two checkpoints */
 #define N_RINGS_CTX 2304u
 
 static struct demo demo;
-static struct tern_model *tiny, *coarse; /* coarse: layer 1 has a state of another kind */
+static struct tern_model *tiny, *coarse; /* coarse: layer 1 has another kind of state */
 static uint32_t ids[N_RINGS_CTX];
 
 static int setup(void **state)
@@ -90,7 +90,7 @@ static void assert_same_logits(const struct tern_session *a, const struct tern_s
 
 /* ---- the same bits ---- */
 
-/* Logits of position n - 1, from a session with blocks that goes there as is best for it. */
+/* Logits of position n - 1, from a session with blocks that reaches it in the cheapest way. */
 static void check_logits(const struct tern_session *rings, struct tern_session *blocks, uint32_t n)
 {
     if (tern_session_truncate(blocks, n - 1) < n)
@@ -173,9 +173,9 @@ static void an_interrupted_evaluation_leaves_no_trace(void **state)
     tern_session_free(whole);
 }
 
-/* ---- reach ---- */
+/* ---- rollback range ---- */
 
-static void a_ring_says_what_it_reaches(void **state)
+static void a_ring_reports_its_rollback_range(void **state)
 {
     (void)state;
     const uint32_t n = 700, least = n - RING + WINDOW - 1; /* sees from n - RING on */
@@ -185,7 +185,7 @@ static void a_ring_says_what_it_reaches(void **state)
     session_go_to(s, ids, n);
     assert_int_equal(tern_session_truncate(s, n), n);
     assert_int_equal(tern_session_truncate(s, least), least);
-    session_go_to(s, ids, least + 100); /* what was overwritten stays so */
+    session_go_to(s, ids, least + 100); /* overwritten rows are lost */
     assert_int_equal(tern_session_truncate(s, least - 1), 0);
     session_go_to(s, ids, 30);
     assert_int_equal(tern_session_truncate(s, 3), 3);
@@ -344,8 +344,8 @@ static void the_plan_counts_rings(void **state)
     }
 }
 
-/* Where blocks of the whole context do not fit, rings may; and what does not fit either ends where
- * blocks begin. */
+/* Where blocks of the whole context do not fit, rings may; if neither fits, the context shrinks to
+ * the range of blocks. */
 static void a_plan_takes_the_longer_context(void **state)
 {
     (void)state;
@@ -380,7 +380,7 @@ int main(void)
         cmocka_unit_test(a_ring_gives_the_bits_of_blocks),
         cmocka_unit_test(threads_do_not_change_the_bits_of_rings),
         cmocka_unit_test(an_interrupted_evaluation_leaves_no_trace),
-        cmocka_unit_test(a_ring_says_what_it_reaches),
+        cmocka_unit_test(a_ring_reports_its_rollback_range),
         cmocka_unit_test(a_checkpoint_brings_the_window_back),
         cmocka_unit_test(a_checkpoint_depends_on_the_text_alone),
         cmocka_unit_test(wrong_drafts_change_no_answer),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler through the public API, one thing at a time: what requests ask for, every way to
+ * The scheduler through the public API, one feature at a time: parameters of requests, every way to
  * stop and to be refused, memory.
  */
 #include <math.h>
@@ -36,7 +36,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- one thing at a time ---- */
+/* ---- single features ---- */
 
 static const uint32_t story[] = {4080, 507, 458, 980};
 
@@ -57,7 +57,7 @@ static struct tern_scheduler *open_scheduler(uint32_t n_sequences, uint32_t n_qu
     return s;
 }
 
-/* Steps until nothing is left; events of each kind are counted, the last end is kept. */
+/* Steps until it is idle; counts events of each kind and keeps the last end. */
 struct outcome {
     uint32_t n[TERN_EVENT_END + 1];
     struct tern_event end;
@@ -116,9 +116,10 @@ static void what_is_wrong_is_refused(void **state)
     struct outcome out = finish(s);
     assert_int_equal(out.n[TERN_EVENT_END], 2);
     assert_int_equal(out.n[TERN_EVENT_TOKEN], 2);
-    assert_int_equal(out.end.result.n_prompt_evaluated, 1); /* the other one's was still there */
+    /* the other request's prompt was still cached */
+    assert_int_equal(out.end.result.n_prompt_evaluated, 1);
     assert_ok(tern_scheduler_submit(s, &good, &id, &e));
-    tern_scheduler_free(s); /* drops it */
+    tern_scheduler_free(s); /* drops the queued request */
 }
 
 static void no_tokens_are_only_the_prompt(void **state)
@@ -138,7 +139,7 @@ static void no_tokens_are_only_the_prompt(void **state)
 
 /* ---- log-probabilities ---- */
 
-/* ln softmax(logits)[id], the plain way. */
+/* ln softmax(logits)[id], computed directly. */
 static double logprob(const float *logits, uint32_t n, uint32_t id)
 {
     double max = logits[0], sum = 0;
@@ -162,7 +163,7 @@ static void check_logprobs(const struct tern_event *event, const float *logits, 
         assert_true(p->logprob <= p[-1].logprob);
         assert_true(p->logprob < p[-1].logprob || p->id > p[-1].id);
     }
-    uint32_t n_larger = 0; /* than the last that is listed */
+    uint32_t n_larger = 0; /* than the last listed one */
     for (uint32_t i = 0; i < vocab; i++)
         n_larger += logits[i] > logits[event->logprobs[n_want - 1].id];
     assert_true(n_want == 1 || n_larger <= n_want - 2);
@@ -221,7 +222,7 @@ static void log_probabilities_are_those_of_the_logits(void **state)
 
 /* ---- adjusted logits ---- */
 
-/* Only the ids 100, 101, ... in their order. */
+/* Forces the ids 100, 101, ... in order. */
 static void force_id(void *arg, float *logits, uint32_t n_vocab)
 {
     uint32_t *next = arg;
@@ -259,7 +260,7 @@ static void logits_can_be_adjusted(void **state)
         for (size_t i = 0; i < n_events; i++) {
             if (events[i].request == id && events[i].kind == TERN_EVENT_TOKEN) {
                 assert_int_equal(events[i].id, 100 + n++);
-                /* The model's own, although nothing else could be chosen. */
+                /* The model's value, although no other id could be chosen. */
                 assert_true(events[i].logprobs[0].logprob < -0.01f);
             }
             if (events[i].request == dead && events[i].kind == TERN_EVENT_END)
@@ -274,9 +275,9 @@ static void logits_can_be_adjusted(void **state)
 
 struct stopper {
     struct tern_scheduler *scheduler;
-    uint64_t cancel; /* this one, when asked */
+    uint64_t cancel; /* request to cancel in the callback */
     uint32_t n_asked;
-    uint32_t stop_at; /* true once, when asked for this time */
+    uint32_t stop_at; /* returns true once, at this call */
 };
 
 static bool should_stop(void *arg)
@@ -302,7 +303,7 @@ static void one_that_is_cancelled_stops_between_layers(void **state)
     assert_int_equal(out.n[TERN_EVENT_PREFILL], 0);
     assert_int_equal(out.end.result.stop, TERN_STOP_INTERRUPT);
     assert_int_equal(out.end.status, TERN_OK);
-    tern_scheduler_cancel(st.scheduler, st.cancel); /* again: nothing happens */
+    tern_scheduler_cancel(st.scheduler, st.cancel); /* a second cancellation has no effect */
     st.cancel = 0;
     assert_ok(tern_scheduler_submit(st.scheduler, &r, &(uint64_t){0}, &e));
     out = finish(st.scheduler);
@@ -354,7 +355,7 @@ static bool refuse_when_zero(void *arg, uint64_t n_bytes)
     return *left > 0 && (*left)--;
 }
 
-static void short_memory_ends_only_who_needs_it(void **state)
+static void short_memory_ends_only_the_request_that_needs_it(void **state)
 {
     (void)state;
     uint32_t n_blocks = 2;
@@ -362,7 +363,8 @@ static void short_memory_ends_only_who_needs_it(void **state)
                                             .may_grow = refuse_when_zero, .arg = &n_blocks};
     static uint32_t ids[250];
     struct tern_scheduler *s;
-    /* The one goes on while the other reads its prompt, however slowly; it needs one block. */
+    /* One request continues while the other reads its prompt, however slowly; it needs one block.
+     */
     struct tern_request longer = request_of(ids, 250, 24), shorter = request_of(story, 4, 200);
     uint64_t long_id, short_id;
     uint32_t n_ends = 0;
@@ -387,7 +389,7 @@ static void short_memory_ends_only_who_needs_it(void **state)
     tern_scheduler_free(s);
 }
 
-static void what_ended_requests_left_makes_room(void **state)
+static void caches_of_ended_requests_are_evicted(void **state)
 {
     (void)state;
     uint32_t n_blocks = 2;
@@ -399,7 +401,7 @@ static void what_ended_requests_left_makes_room(void **state)
     assert_ok(tern_scheduler_create(&s, demo.engine, demo.model, &p, &e));
     for (uint32_t i = 0; i < 300; i++)
         ids[i] = 100 + i;
-    for (uint32_t i = 0; i < 2; i++) { /* side by side, a block each */
+    for (uint32_t i = 0; i < 2; i++) { /* concurrently, a block each */
         struct tern_request r = request_of(ids + i, 20, 4);
         assert_ok(tern_scheduler_submit(s, &r, &id, &e));
     }
@@ -415,7 +417,7 @@ static void what_ended_requests_left_makes_room(void **state)
 
 /* ---- sharing time ---- */
 
-static void a_long_prompt_lets_others_go_on(void **state)
+static void a_long_prompt_does_not_block_others(void **state)
 {
     (void)state;
     static uint32_t ids[500];
@@ -444,7 +446,7 @@ static void a_long_prompt_lets_others_go_on(void **state)
         assert_int_equal(n_tokens, 1);
     }
     assert_true(n_steps >= 500 / 31);
-    /* A request that is being answered ends at the next step. */
+    /* A request in progress ends at the next step. */
     const struct tern_event *events;
     size_t n;
     bool is_idle;
@@ -517,9 +519,9 @@ int main(void)
         cmocka_unit_test(logits_can_be_adjusted),
         cmocka_unit_test(one_that_is_cancelled_stops_between_layers),
         cmocka_unit_test(a_step_that_was_stopped_is_done_again),
-        cmocka_unit_test(short_memory_ends_only_who_needs_it),
-        cmocka_unit_test(what_ended_requests_left_makes_room),
-        cmocka_unit_test(a_long_prompt_lets_others_go_on),
+        cmocka_unit_test(short_memory_ends_only_the_request_that_needs_it),
+        cmocka_unit_test(caches_of_ended_requests_are_evicted),
+        cmocka_unit_test(a_long_prompt_does_not_block_others),
         cmocka_unit_test(steps_allocate_nothing),
         cmocka_unit_test(another_thread_may_cancel),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many requests side by side: what each gets is what tern_generate gives, whoever runs beside it,
- * joins or leaves, with drafts and without.
+ * Many concurrent requests: each gets the answer of tern_generate, whatever runs beside it, joins
+ * or leaves, with and without drafts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,8 +29,8 @@
 #define N_CTX_RINGS 1024u
 
 static struct demo demo;
-static struct tern_model *tiny, *coarse; /* coarse: with states that cannot be cut anywhere */
-static struct tern_model *windowed;      /* and a window, which long contexts keep in a ring */
+static struct tern_model *tiny, *coarse; /* coarse: with states that allow few rollbacks */
+static struct tern_model *windowed;      /* with a window, which long contexts keep in a ring */
 
 static int setup(void **state)
 {
@@ -66,7 +66,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- jobs: requests with the answer that tern_generate gives ---- */
+/* ---- jobs: requests with the answer of tern_generate ---- */
 
 #define N_JOBS 40u
 #define MAX_PROMPT 560u
@@ -96,7 +96,7 @@ static void make_sampler_params(struct tern_sampler_params *p, struct tn_rng *rn
     p->penalty_last = below(rng, 3) == 0 ? TERN_MAX_CONTEXT : below(rng, 64);
 }
 
-/* Prompts begin with a stretch of one of three texts, so that many have a beginning in common. */
+/* Prompts start with a slice of one of three texts, so that many share a prefix. */
 static void make_job(struct job *job, const struct tern_model *model, struct tn_rng *rng,
                      enum tern_kv kv)
 {
@@ -115,7 +115,7 @@ static void make_job(struct job *job, const struct tern_model *model, struct tn_
     answer_generate(&job->want, demo.engine, model, &job->request, N_CTX, kv);
     if (below(rng, 3) > 0 || job->want.n_text < 12)
         return;
-    /* A text that ends where this stretch of it comes. */
+    /* The text ends where this slice of it occurs. */
     memcpy(job->stop_text, job->want.text + 6, 4);
     job->stop = job->stop_text;
     job->request.stop_strings = &job->stop;
@@ -126,9 +126,9 @@ static void make_job(struct job *job, const struct tern_model *model, struct tn_
 
 /* ---- schedules ---- */
 
-static uint32_t n_drafted; /* of all that ended */
+static uint32_t n_drafted; /* total over all requests that ended */
 
-/* Requests come, run, are cancelled and end as the generator has it. */
+/* Requests arrive, run, are cancelled and end at random. */
 static void run_schedule(struct tern_scheduler *s, const struct job *jobs, struct tn_rng *rng)
 {
     enum { MOST = 24 };
@@ -166,8 +166,8 @@ static void run_schedule(struct tern_scheduler *s, const struct job *jobs, struc
     }
 }
 
-/* Some schedulers, each for some schedules, so that what is left of one meets the next.  n_ctx: of
- * the scheduler; answers come from sessions of N_CTX. */
+/* Several schedulers with several schedules each, so that leftovers of one meet the next.  n_ctx:
+ * of the scheduler; expected answers come from sessions of N_CTX. */
 static void run_schedules(const struct tern_model *model, uint32_t n_ctx, uint32_t n_schedules)
 {
     static struct job jobs[N_JOBS];
@@ -199,7 +199,8 @@ static void run_schedules(const struct tern_model *model, uint32_t n_ctx, uint32
 #define IS_SLOW 1
 #endif
 
-/* TERN_CI_FULL asks for the long form; under ThreadSanitizer all take a hundred times as long. */
+/* TERN_CI_FULL selects the long form; under ThreadSanitizer everything takes a hundred times as
+ * long. */
 static uint32_t n_schedules(uint32_t few, uint32_t many)
 {
 #if defined(IS_SLOW)
@@ -214,7 +215,7 @@ static void answers_do_not_depend_on_company(void **state)
 {
     (void)state;
     run_schedules(tiny, N_CTX, n_schedules(60, 1000));
-    assert_true(n_drafted > 0); /* the first chance is always taken */
+    assert_true(n_drafted > 0); /* the first opportunity is always taken */
 }
 
 static void answers_of_states_do_not_depend_on_company(void **state)
@@ -310,7 +311,8 @@ static void answers_of_hybrids_do_not_depend_on_company(void **state)
     assert_true(n_drafted > 0);
 }
 
-/* The scheduler keeps the window in rings, the sessions that give the answers in blocks. */
+/* The scheduler keeps the window in rings, the sessions that give the expected answers in blocks.
+ */
 static void answers_of_rings_do_not_depend_on_company(void **state)
 {
     (void)state;
@@ -325,10 +327,10 @@ static void texts_do_not_depend_on_company(void **state)
     run_schedules(demo.model, N_CTX, n_schedules(10, 100));
 }
 
-/* ---- what sequences have in common ---- */
+/* ---- shared prefixes ---- */
 
-/* 4 requests at once whose prompts begin with the same 2000 ids. */
-static void a_common_beginning_is_computed_and_kept_once(void **state)
+/* Four concurrent requests whose prompts share the first 2000 ids. */
+static void a_shared_prefix_is_computed_and_stored_once(void **state)
 {
     (void)state;
     enum { N = 4, N_COMMON = 2000, N_PROMPT = N_COMMON + 10 };
@@ -367,7 +369,8 @@ static void a_common_beginning_is_computed_and_kept_once(void **state)
         running_check(&list[i]);
         n_evaluated += list[i].result.n_prompt_evaluated;
     }
-    /* Whole blocks of 256 once; the last one of each, and one that was copied on the way. */
+    /* Whole blocks of 256 are stored once; in addition the last block of each, and one that was
+     * copied. */
     const uint64_t block_bytes = 256 * info.kv_bytes_per_token[TERN_KV_F16];
     assert_true(full.bytes - empty.bytes >= (N_COMMON / 256 + N) * block_bytes);
     assert_true(full.bytes - empty.bytes <= (N_COMMON / 256 + N + 1) * block_bytes);
@@ -382,7 +385,7 @@ static void a_common_beginning_is_computed_and_kept_once(void **state)
 /* Every token with its text and log-probabilities. */
 struct record {
     struct answer answer;
-    uint32_t ends[MAX_NEW]; /* of the text after each token */
+    uint32_t ends[MAX_NEW]; /* offset in the text after each token */
     struct tern_token_logprob logprobs[MAX_NEW][N_EACH];
     struct tern_generate_result result;
 };
@@ -403,7 +406,7 @@ static void record_event(struct record *r, const struct tern_event *event)
     a->ids[a->n++] = event->id;
 }
 
-/* n requests with a text that repeats itself, side by side. */
+/* n concurrent requests with a repetitive text. */
 static void record_all(struct record *out, uint32_t n, uint32_t n_draft)
 {
     static uint32_t ids[2][30];
@@ -447,7 +450,7 @@ static void drafts_change_no_event(void **state)
             assert_int_equal(want[i].result.n_steps, MAX_NEW - 1);
             assert_int_equal(got[i].result.n_steps + got[i].result.n_accepted, MAX_NEW - 1);
         }
-        assert_true(got[0].result.n_drafted > 0); /* the first chance is always taken */
+        assert_true(got[0].result.n_drafted > 0); /* the first opportunity is always taken */
     }
 }
 
@@ -459,7 +462,7 @@ int main(void)
         cmocka_unit_test(answers_of_rings_do_not_depend_on_company),
         cmocka_unit_test(answers_of_hybrids_do_not_depend_on_company),
         cmocka_unit_test(texts_do_not_depend_on_company),
-        cmocka_unit_test(a_common_beginning_is_computed_and_kept_once),
+        cmocka_unit_test(a_shared_prefix_is_computed_and_stored_once),
         cmocka_unit_test(drafts_change_no_event),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

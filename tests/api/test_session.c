@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sessions through the public API, on the demo model: the result must not depend on how work is
- * split, memory must be what the plan says, and every way to stop must leave a usable session.
+ * Sessions through the public API, on the demo model: results do not depend on how work is split,
+ * memory equals the plan, and after every kind of stop the session is usable.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -94,12 +94,12 @@ static void logits_do_not_depend_on_batches(void **state)
     }
 }
 
-/* What a search of the head gives for n rows at once: exact logits where they are needed, and where
- * they are not, these or minus infinity. */
+/* The results of searching the head for n rows: exact logits where they are needed, elsewhere these
+ * or minus infinity. */
 static void check_search(const float *got, const float *want, const struct tn_head_need *need)
 {
     uint32_t n_better = 0, i_always = 0;
-    float least = INFINITY; /* of the exact ones that are not in `always` */
+    float least = INFINITY; /* of the exact ones outside `always` */
     for (uint32_t i = 0; i < vocab; i++) {
         const bool is_always = i_always < need->n_always && need->always[i_always] == i;
         i_always += is_always;
@@ -109,7 +109,7 @@ static void check_search(const float *got, const float *want, const struct tn_he
         n_better += !is_always && got[i] > -INFINITY;
     }
     assert_true(n_better >= need->n_best);
-    if (n_better == need->n_best) /* else more than needed are exact */
+    if (n_better == need->n_best) /* otherwise more logits than needed are exact */
         for (uint32_t i = 0; i < vocab; i++)
             assert_true(got[i] > -INFINITY || want[i] <= least);
 }
@@ -184,12 +184,12 @@ static void too_many_threads_are_refused(void **state)
     assert_int_equal(tern_engine_create(&other, &demo.machine, &p, &e), TERN_USAGE);
 }
 
-/* ---- threads of a run ---- */
+/* ---- number of threads of a run ---- */
 
 static void set_cache_dir(const char *dir)
 {
 #if defined(_WIN32)
-    (void)_mkdir(dir); /* the system's own is always there */
+    (void)_mkdir(dir); /* the system's cache folder always exists */
     _putenv_s("LOCALAPPDATA", dir);
 #else
     setenv("XDG_CACHE_HOME", dir, 1);
@@ -197,7 +197,8 @@ static void set_cache_dir(const char *dir)
 #endif
 }
 
-/* Threads of each of 20 tokens when the file says that `known` are best, and the plan 2. */
+/* Threads of each of 20 tokens, if the cache file says that `known` are best and the plan says 2.
+ */
 static void threads_of_a_run(uint32_t n_threads[20], uint32_t known)
 {
     static struct tern_sysinfo machine;
@@ -262,7 +263,7 @@ static void bad_ids_and_full_contexts_are_refused(void **state)
     assert_int_equal(tern_session_eval(s, ids, 9, NULL, &e), TERN_LIMIT);
     assert_int_equal(tern_session_n_past(s), 0);
     assert_int_equal(tern_session_eval(s, ids, 8, NULL, &e), TERN_OK);
-    /* What is refused changes nothing. */
+    /* A refused call changes nothing. */
     float want = tern_session_logits(s)[3];
     assert_int_equal(tern_session_eval(s, ids, 1, NULL, &e), TERN_LIMIT);
     assert_non_null(tern_session_logits(s));
@@ -407,7 +408,7 @@ static void nothing_is_allocated_between_the_tokens(void **state)
     tern_session_free(s);
 }
 
-static void the_plan_counts_what_a_session_takes(void **state)
+static void the_plan_counts_the_memory_of_a_session(void **state)
 {
     (void)state;
     struct tern_plan_model sizes;
@@ -418,7 +419,7 @@ static void the_plan_counts_what_a_session_takes(void **state)
         uint64_t planned = sizes.base_bytes + tern_engine_n_threads(engine) * sizes.thread_bytes +
                            n_ctx * sizes.position_bytes +
                            n_ctx / TERN_PLAN_KV_BLOCK * sizes.kv_block_bytes[kv];
-        /* Whole pages are taken. */
+        /* Whole pages are allocated. */
         assert_in_range(tern_session_bytes_full(s), planned / 2, planned + tn_page_bytes());
         tern_session_free(s);
     }
@@ -453,11 +454,11 @@ static bool stop_at_zero(void *arg)
     return *left > 0 && --*left == 0;
 }
 
-static void an_interrupted_session_goes_on(void **state)
+static void an_interrupted_session_continues(void **state)
 {
     (void)state;
     float *want = logits_of(engine, TERN_KV_F16, 0, 60, 60);
-    uint32_t left = 3; /* layers */
+    uint32_t left = 3; /* layers to go */
     struct tern_error e;
     struct tern_session *s;
     struct tern_session_params p = {
@@ -478,7 +479,7 @@ static void stop_strings_are_never_shown(void **state)
     struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
     generate(s, &whole, 60, NULL);
     assert_true(whole.n_text > 40);
-    /* A stretch that begins and ends inside words, so inside tokens too. */
+    /* A stop string that begins and ends inside words, and so inside tokens. */
     char stop[12];
     memcpy(stop, whole.text + 25, 11);
     stop[11] = '\0';
@@ -494,14 +495,14 @@ static void stop_strings_are_never_shown(void **state)
     tern_session_free(s);
 }
 
-static void who_refuses_text_is_not_asked_again(void **state)
+static void a_callback_that_refused_text_is_not_called_again(void **state)
 {
     (void)state;
     struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
     for (uint32_t refuse_at = 2; refuse_at < 12; refuse_at++) {
         struct run whole = {.refuse_at = refuse_at}, held = {.refuse_at = refuse_at};
         generate(s, &whole, 60, NULL);
-        /* The last character may begin a stop string when what is before it is refused. */
+        /* The last character may begin a stop string when the text before it is refused. */
         const char stop[] = {whole.text[whole.n_text - 1], '\x01', '\0'};
         assert_int_equal(generate(s, &held, 60, stop).stop, TERN_STOP_INTERRUPT);
         assert_true(held.has_refused);
@@ -509,7 +510,7 @@ static void who_refuses_text_is_not_asked_again(void **state)
     tern_session_free(s);
 }
 
-/* ---- a head that is searched ---- */
+/* ---- searched heads ---- */
 
 #define N_CHOSEN 60u
 static const uint32_t story[] = {4080, 507, 458, 980};
@@ -525,7 +526,8 @@ static void note_token(void *arg, uint32_t id)
     c->ids[c->n++] = id;
 }
 
-/* What tern_generate chooses in a session; the share of head rows that it computed exactly. */
+/* The ids that tern_generate chooses.  Returns the share of head rows that were computed exactly.
+ */
 static double choose_with(struct tern_session *s, struct chosen *out,
                           const struct tern_sampler_params *sp)
 {
@@ -550,7 +552,7 @@ static double choose(struct chosen *out, const struct tern_sampler_params *sp)
     return share;
 }
 
-/* The same choices from all logits of every position. */
+/* Makes the same choices from all logits of every position. */
 static void choose_from_all(struct chosen *out, const struct tern_sampler_params *sp)
 {
     struct tern_sampler *sampler;
@@ -604,7 +606,7 @@ static void a_searched_head_chooses_the_same_tokens(void **state)
         }
 }
 
-/* ---- pages given back ---- */
+/* ---- released pages ---- */
 
 static _Atomic uint64_t n_head_bytes;
 
@@ -619,7 +621,8 @@ static void pages_are_given_back(void **state)
     (void)state;
     static const struct {
         struct tern_sampler_params params;
-        bool is_search; /* which gives back what each stage read; else the head as a whole */
+        /* a search releases pages after each stage; otherwise the head is released as a whole */
+        bool is_search;
     } ways[] = {{{.top_p = 1, .repeat_penalty = 1}, true},
                 {{.temperature = 1, .top_p = 0.9f, .repeat_penalty = 1, .seed = 5}, false}};
     const uint64_t head_bytes = (uint64_t)vocab * tern_model_config(model)->hidden; /* q8 */
@@ -655,11 +658,11 @@ int main(void)
         cmocka_unit_test(a_shortened_session_continues_as_if_new),
         cmocka_unit_test(bad_ids_and_full_contexts_are_refused),
         cmocka_unit_test(nothing_is_allocated_between_the_tokens),
-        cmocka_unit_test(the_plan_counts_what_a_session_takes),
+        cmocka_unit_test(the_plan_counts_the_memory_of_a_session),
         cmocka_unit_test(short_memory_ends_the_text_cleanly),
-        cmocka_unit_test(an_interrupted_session_goes_on),
+        cmocka_unit_test(an_interrupted_session_continues),
         cmocka_unit_test(stop_strings_are_never_shown),
-        cmocka_unit_test(who_refuses_text_is_not_asked_again),
+        cmocka_unit_test(a_callback_that_refused_text_is_not_called_again),
         cmocka_unit_test(a_prompt_with_a_bad_id_changes_nothing),
         cmocka_unit_test(unfitting_parameters_are_refused_before_the_prompt_is_read),
         cmocka_unit_test(a_searched_head_chooses_the_same_tokens),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keys and values in a file: a session that is filled from it goes on with the same bits, and a
- * file that is damaged or of something else is refused and leaves the session empty.
+ * Keys and values in a file: a session loaded from it continues with the same bits; a damaged or
+ * foreign file is refused and leaves the session empty.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void the_same_bits_follow(void **state)
             struct tern_session *b = open_session(model, kv, 400);
             assert_ok(tern_session_eval(a, ids, n, NULL, &e));
             assert_ok(tern_session_save_cache(a, CACHE_PATH, &e));
-            assert_ok(tern_session_eval(b, ids + 7, 20, NULL, &e)); /* is forgotten */
+            assert_ok(tern_session_eval(b, ids + 7, 20, NULL, &e)); /* is discarded by loading */
             assert_ok(tern_session_load_cache(b, CACHE_PATH, &e));
             assert_int_equal(tern_session_n_past(b), n);
             assert_memory_equal(tern_session_ids(b), ids, n * sizeof *ids);
@@ -106,7 +106,7 @@ static void put_file(const char *bytes, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
-/* The file as it is, changed and changed back. */
+/* Flips a bit of the file; a second call restores it. */
 static void flip(FILE *f, size_t bit)
 {
     assert_int_equal(fseek(f, (long)(bit / 8), SEEK_SET), 0);
@@ -130,7 +130,7 @@ static void damage_is_refused(void **state)
     assert_non_null(f);
     tn_rng_seed(&rng, 3);
     for (size_t i = 0; i < 1000; i++) {
-        /* Every bit of the header, and bits anywhere. */
+        /* Every bit of the header, and random bits elsewhere. */
         size_t bit = i < 512 ? i : (size_t)(tn_rng_next(&rng) % (n * 8));
         flip(f, bit);
         assert_refused(s);
@@ -147,7 +147,7 @@ static void damage_is_refused(void **state)
     tern_session_free(s);
 }
 
-static void what_is_of_something_else_is_refused(void **state)
+static void foreign_files_are_refused(void **state)
 {
     (void)state;
     struct tern_error err;
@@ -164,12 +164,12 @@ static void what_is_of_something_else_is_refused(void **state)
         assert_refused(others[i]);
         tern_session_free(others[i]);
     }
-    /* A file of another kind is not replaced. */
+    /* Other files are not replaced. */
     put_file("my diary\n", 9);
     assert_int_equal(tern_session_save_cache(s, CACHE_PATH, &err), TERN_OUTPUT);
     assert_refused(s);
     assert_ok(tern_session_eval(s, ids, 4, NULL, &e));
-    put_file("", 0); /* nothing came of it */
+    put_file("", 0); /* a failed attempt to save */
     assert_ok(tern_session_save_cache(s, CACHE_PATH, &e));
     assert_int_equal(tern_session_save_cache(s, TERN_BUILD_DIR, &err), TERN_OUTPUT);
     tern_session_free(s);
@@ -180,7 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bits_follow),
         cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(what_is_of_something_else_is_refused),
+        cmocka_unit_test(foreign_files_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

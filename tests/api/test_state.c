@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Models whose state cannot be taken back to every position (tests/coarse_mixer.h): sessions,
- * drafts, files and the checkpoints that are kept.  Bytes are those of a fresh session, and what is
- * computed again stays within bounds.
+ * Models whose state cannot be rolled back to every position (tests/coarse_mixer.h): sessions,
+ * drafts, files and checkpoints.  Results have the bits of a fresh session, and the recomputed
+ * positions stay within bounds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +87,7 @@ static void fresh_logits(float *out, uint32_t n)
 
 /* ---- sessions ---- */
 
-static void truncating_says_what_it_reached(void **state)
+static void truncating_returns_the_reached_position(void **state)
 {
     (void)state;
     struct tern_session *s = open_session(1);
@@ -98,11 +98,12 @@ static void truncating_says_what_it_reached(void **state)
     assert_int_equal(tern_session_n_past(s), 128);
     assert_null(tern_session_logits(s));
     assert_int_equal(tern_session_truncate(s, 127), 96);
-    assert_int_equal(tern_session_truncate(s, 95), 0); /* two multiples of 32 are all it has */
+    /* it can only reach multiples of 32, and keeps two */
+    assert_int_equal(tern_session_truncate(s, 95), 0);
     tern_session_free(s);
 }
 
-static void a_session_goes_on_from_what_it_reached(void **state)
+static void a_session_continues_from_the_reached_position(void **state)
 {
     (void)state;
     struct tn_rng rng;
@@ -120,7 +121,7 @@ static void a_session_goes_on_from_what_it_reached(void **state)
     tern_session_free(s);
 }
 
-/* Layers before the interruption have gone on, the others have not. */
+/* Layers before the interruption have advanced, the others have not. */
 static void an_interrupted_evaluation_is_rolled_back(void **state)
 {
     (void)state;
@@ -143,12 +144,12 @@ static void an_interrupted_evaluation_is_rolled_back(void **state)
         assert_memory_equal(tern_session_logits(s), want, sizeof want);
         tern_session_free(s);
     }
-    assert_true(n_interrupted >= 2); /* behind each layer at least */
+    assert_true(n_interrupted >= 2); /* at least once after each layer */
 }
 
 /* ---- answers ---- */
 
-/* What `model` answers to a prompt in a session. */
+/* Generates an answer to a prompt in a session. */
 static void answer(struct talk *out, struct tern_session *s, const struct tern_model *model,
                    const uint32_t *prompt, uint32_t n, uint32_t n_turn,
                    const struct talk *recorded, uint32_t n_draft)
@@ -181,7 +182,7 @@ static void wrong_drafts_change_no_answer(void **state)
             const struct tern_session_params p = {.n_ctx = 512, .n_draft = n_draft};
             assert_ok(tern_session_create(&plain, demo.engine, models[i], &p, &e));
             assert_ok(tern_session_create(&drafting, demo.engine, models[i], &p, &e));
-            for (uint32_t n = 60; n < 130; n += 23) { /* the same beginning, in a used session */
+            for (uint32_t n = 60; n < 130; n += 23) { /* the same prefix, in a used session */
                 answer(&want, plain, models[i], ids, n, 0, NULL, 0);
                 answer(&got, drafting, models[i], ids, n, 0, &want, n_draft);
                 assert_int_equal(got.n, want.n);
@@ -194,7 +195,8 @@ static void wrong_drafts_change_no_answer(void **state)
     assert_true(n_wrong > 100);
 }
 
-/* The next prompt leaves the last one at its turn mark: 20 turns of a chat with thoughts. */
+/* The next prompt diverges from the last one at its turn mark: 20 turns of a chat with reasoning.
+ */
 static void a_chat_computes_the_new_turn_only(void **state)
 {
     (void)state;
@@ -205,17 +207,17 @@ static void a_chat_computes_the_new_turn_only(void **state)
         for (uint32_t i = 0; i < TURN; i++, n_text++)
             prompt[n_text] = 2 + (i * 13 + turn) % (VOCAB - 2);
         for (uint32_t i = 0; i < TAIL; i++)
-            prompt[n_text + i] = 3 + i; /* "<think>", which the history does not have */
+            prompt[n_text + i] = 3 + i; /* "<think>", which the history lacks */
         struct talk t;
         answer(&t, s, tiny, prompt, n_text + TAIL, n_text, NULL, 0);
         assert_true(t.result.n_prompt_evaluated <= (turn > 0 ? ANSWER : 0) + TURN + TAIL);
         for (uint32_t i = 0; i < ANSWER && turn < 19; i++, n_text++)
-            prompt[n_text] = 2 + (i * 7 + turn * 3) % (VOCAB - 2); /* without its thoughts */
+            prompt[n_text] = 2 + (i * 7 + turn * 3) % (VOCAB - 2); /* without its reasoning */
     }
     tern_session_free(s);
 }
 
-/* Four conversations take turns in a scheduler whose lanes and checkpoints are just enough. */
+/* Four conversations take turns in a scheduler whose lanes and checkpoints are barely sufficient. */
 static void conversations_that_take_turns_compute_the_new_turn_only(void **state)
 {
     (void)state;
@@ -257,9 +259,8 @@ static void conversations_that_take_turns_compute_the_new_turn_only(void **state
     tern_scheduler_free(s);
 }
 
-/* Requests that come at once: their system text is computed once, though nobody said where it
- * ends. */
-static void a_common_beginning_is_computed_once(void **state)
+/* Concurrent requests: their system text is computed once, although its end is not marked. */
+static void a_shared_prefix_is_computed_once(void **state)
 {
     (void)state;
     enum { N = 4, N_COMMON = 1000, N_OWN = 10 };
@@ -291,7 +292,7 @@ static void a_common_beginning_is_computed_once(void **state)
 
 /* ---- conversations ---- */
 
-/* Its template opens thoughts that the history does not have. */
+/* Its template opens reasoning that the history lacks. */
 static const char thinking_template[] =
     "{%- for m in messages %}[{{ m.role }}]{{ m.content }}\n{%- endfor %}"
     "{%- if add_generation_prompt %}[assistant]<think>\n{%- endif %}";
@@ -356,7 +357,7 @@ static void write_file(const char *bytes, size_t n)
     fclose(file);
 }
 
-/* With the right checksum: what somebody may have written who wants to do harm. */
+/* Writes a malicious file with the right checksum. */
 static void write_with_hash(char *bytes, size_t n)
 {
     memset(bytes + 56, 0, 8);
@@ -381,27 +382,27 @@ static void a_bad_state_is_refused(void **state)
         size_t at;
         uint32_t value;
         const char *says;
-    } lies[] = {
+    } faults[] = {
         {record, 0, "do not fit"},     {record, 101, "do not fit"},
         {record + 4, 9, "do not fit"}, {record, 99, "is not sound"},
         {record + 64, 7, "not sound"}, {44, 0, "damaged"},
         {44, 2, "damaged"},            {44, 5, "damaged"},
         {48, 64, "damaged"},
     };
-    for (size_t i = 0; i < TN_COUNT_OF(lies); i++) {
+    for (size_t i = 0; i < TN_COUNT_OF(faults); i++) {
         uint32_t was;
-        memcpy(&was, bytes + lies[i].at, sizeof was);
-        memcpy(bytes + lies[i].at, &lies[i].value, sizeof was);
+        memcpy(&was, bytes + faults[i].at, sizeof was);
+        memcpy(bytes + faults[i].at, &faults[i].value, sizeof was);
         write_with_hash(bytes, n);
         assert_int_equal(tern_session_load_cache(s, CACHE_PATH, &err), TERN_INPUT);
-        assert_non_null(strstr(err.detail, lies[i].says));
+        assert_non_null(strstr(err.detail, faults[i].says));
         assert_int_equal(tern_session_n_past(s), 0);
-        memcpy(bytes + lies[i].at, &was, sizeof was);
+        memcpy(bytes + faults[i].at, &was, sizeof was);
     }
-    bytes[n - STATE_BYTES + 5] ^= 1; /* and without it */
+    bytes[n - STATE_BYTES + 5] ^= 1; /* and with a wrong checksum */
     write_file(bytes, n);
     assert_int_equal(tern_session_load_cache(s, CACHE_PATH, &err), TERN_INPUT);
-    session_go_to(s, ids, 100); /* usable */
+    session_go_to(s, ids, 100); /* still usable */
     bytes[n - STATE_BYTES + 5] ^= 1;
     write_with_hash(bytes, n);
     assert_ok(tern_session_load_cache(s, CACHE_PATH, &e));
@@ -410,7 +411,7 @@ static void a_bad_state_is_refused(void **state)
     tern_session_free(s);
 }
 
-/* ---- which checkpoints are kept ---- */
+/* ---- eviction of checkpoints ---- */
 
 static void keep(struct tn_checkpoints *c, uint32_t i, uint32_t position, enum tn_mark mark)
 {
@@ -428,18 +429,18 @@ static void the_least_important_checkpoint_goes_first(void **state)
     struct tn_checkpoints c = {.list = list, .pool = {.refs = refs, .free = free_blocks}};
     assert_true(tn_cache_pool_init(&c.pool, tn_page_bytes(), N));
     keep(&c, 0, 10, TN_MARK_SYSTEM);
-    keep(&c, 0, 900, TN_MARK_SPACED); /* 890 to compute again without it */
+    keep(&c, 0, 900, TN_MARK_SPACED); /* 890 positions to compute again without it */
     keep(&c, 0, 1000, TN_MARK_SPACED); /* 100 */
     keep(&c, 0, 2000, TN_MARK_TURN);
     keep(&c, 0, 2100, TN_MARK_PROMPT);
     keep(&c, 1, 50, TN_MARK_SPACED);
     assert_null(tn_checkpoints_find(&c, 0, 1000));
-    keep(&c, 1, 60, TN_MARK_PROMPT); /* 50 of the other is the cheapest */
+    keep(&c, 1, 60, TN_MARK_PROMPT); /* the other has 50, the cheapest */
     assert_null(tn_checkpoints_find(&c, 1, 50));
     keep(&c, 1, 70, TN_MARK_TURN);
     assert_null(tn_checkpoints_find(&c, 0, 900));
-    assert_null(tn_checkpoints_add(&c, 1, 80, TN_MARK_SPACED)); /* all others matter more */
-    keep(&c, 1, 90, TN_MARK_TURN); /* the system text goes; 70 is spaced now */
+    assert_null(tn_checkpoints_add(&c, 1, 80, TN_MARK_SPACED)); /* all others are more important */
+    keep(&c, 1, 90, TN_MARK_TURN); /* evicts the system text; 70 becomes spaced */
     assert_null(tn_checkpoints_find(&c, 0, 10));
     assert_false(tn_checkpoint_is_marked(tn_checkpoints_find(&c, 1, 70), 1, TN_MARK_TURN));
     tn_checkpoints_share(&c, 2, 1, 80); /* 60 and 70 */
@@ -454,13 +455,13 @@ static void the_least_important_checkpoint_goes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(truncating_says_what_it_reached),
-        cmocka_unit_test(a_session_goes_on_from_what_it_reached),
+        cmocka_unit_test(truncating_returns_the_reached_position),
+        cmocka_unit_test(a_session_continues_from_the_reached_position),
         cmocka_unit_test(an_interrupted_evaluation_is_rolled_back),
         cmocka_unit_test(wrong_drafts_change_no_answer),
         cmocka_unit_test(a_chat_computes_the_new_turn_only),
         cmocka_unit_test(conversations_that_take_turns_compute_the_new_turn_only),
-        cmocka_unit_test(a_common_beginning_is_computed_once),
+        cmocka_unit_test(a_shared_prefix_is_computed_once),
         cmocka_unit_test(marks_are_found_in_any_template),
         cmocka_unit_test(a_file_holds_the_states),
         cmocka_unit_test(a_bad_state_is_refused),
