@@ -4,10 +4,9 @@
  *
  *   TARGET [--seconds N] [--first I] [--count N] [FILES...]
  *
- * First every seed as it is (FILES, then those that the target makes), then
- * mutations of them.  Input number I depends on the seeds and I only; I is kept
- * in TARGET.last while it runs, so that after a crash `--first I --count 1`
- * repeats it.
+ * Runs every seed (FILES, then those of the target), then mutations of them.  Input number I
+ * depends on the seeds and I only.  I is kept in TARGET.last while it runs, so that after a crash
+ * `--first I --count 1` repeats it.
  */
 #include "fuzz/fuzz.h"
 
@@ -80,14 +79,14 @@ static size_t below(struct tn_rng *rng, size_t n)
     return n ? (size_t)(tn_rng_next(rng) % n) : 0;
 }
 
-/* A length that is mostly small. */
+/* A length that is usually small. */
 static size_t some_length(struct tn_rng *rng, size_t max)
 {
     size_t mostly = (size_t)1 << below(rng, 13);
     return below(rng, TN_MIN(max, mostly) + 1);
 }
 
-/* Writes a number where parsers break: 0, 1, -1, powers of two and their neighbours. */
+/* Writes a number that often breaks parsers: 0, 1, -1, powers of two and their neighbours. */
 static void put_number(struct tn_rng *rng, struct input *in)
 {
     size_t n_bytes = (size_t)1 << below(rng, 4);
@@ -98,7 +97,7 @@ static void put_number(struct tn_rng *rng, struct input *in)
     size_t at = below(rng, in->n - n_bytes + 1);
     if (below(rng, 4))
         at -= at % n_bytes;
-    if (below(rng, 4) == 0) { /* near what is there */
+    if (below(rng, 4) == 0) { /* close to the present value */
         memcpy(&value, in->bytes + at, n_bytes);
         value += tn_rng_next(rng) % 9 - 4;
     }
@@ -175,7 +174,7 @@ static void mutate(struct tn_rng *rng, struct input *in)
     }
 }
 
-/* Input number i: the seeds themselves, then mutations of one of them. */
+/* Input number i: one of the seeds, or a mutation of one. */
 static void make_input(struct input *in, uint64_t i)
 {
     struct tn_rng rng;
@@ -188,7 +187,7 @@ static void make_input(struct input *in, uint64_t i)
         mutate(&rng, in);
 }
 
-/* The target gets memory of exactly n bytes, so that a sanitizer sees every byte behind. */
+/* Passes memory of exactly n bytes, so that a sanitizer detects every read past the end. */
 static void run_input(const struct input *in)
 {
     uint8_t *copy = tn_alloc(in->n);
@@ -200,7 +199,7 @@ static void run_input(const struct input *in)
     tn_free(copy);
 }
 
-/* Runs inputs first, first + 1, ... for the time or the count given. */
+/* Runs inputs first, first + 1, ... for the given time or count. */
 static void run_inputs(const char *last_path, uint64_t first, uint64_t count, uint64_t seconds)
 {
     struct tn_file *last = NULL;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a fuzz target defines, for driver.c or libFuzzer.
+ * The two functions that a fuzz target defines, for driver.c or libFuzzer.
+ *
+ * A target must not keep state between inputs.
  */
 #ifndef TN_FUZZ_H
 #define TN_FUZZ_H
@@ -8,11 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The target: looks at n bytes from outside, never crashes. Returns 0. */
+/* The target: processes n untrusted bytes without crashing. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* Writes seed number i, at most capacity bytes, and returns its size;
- * 0 behind the last. */
+/* Writes seed number i, at most capacity bytes, and returns its size; 0: there is no such seed. */
 size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity);
 
 #endif

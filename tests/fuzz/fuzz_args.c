@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: the command line.
- * Input: arguments, each ended by a line feed.
+ * Fuzz target: the command line of every command.
+ *
+ * Input: arguments, each terminated by a line feed; accepted values must be within their limits.
  */
 #include "fuzz/fuzz.h"
 
@@ -15,7 +16,7 @@
 
 enum { MAX_ARGUMENTS = 64 };
 
-/* Cuts `text` (NUL-terminated) into arguments behind the program's name. */
+/* Splits `text` (NUL-terminated) into arguments after the program's name. */
 static int split(char **argv, char *text)
 {
     static char name[] = "tern";
@@ -33,7 +34,7 @@ static int split(char **argv, char *text)
     return n;
 }
 
-/* A value that the parser took lies within the limits of its row. */
+/* A value that the parser accepted is within the limits of its row. */
 static void check_row(const struct tn_options *o, const struct tn_option_row *row)
 {
     const char *slot = (const char *)o + row->slot;
@@ -102,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     return 0;
 }
 
-/* Every flag once with its command: libFuzzer then mixes them. */
+/* Every flag once with its command; libFuzzer mixes them. */
 size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
 {
     static const char *const lines[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: a conversation.  Messages end in byte 0xFF, a role in byte 0xFE.
- * For every template the map fits the text, the ids stand for all of the text, and
- * no special id covers a byte of a message.  The bytes are also taken for a
- * template's source.
+ * Fuzz target: a conversation.  Byte 0xFF ends a message, byte 0xFE a role.
+ *
+ * For every template the map has the length of the text, the ids represent the whole text, and no
+ * special id covers a byte of a message.  The bytes are also parsed as a template.
  */
 #include "fuzz/fuzz.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: the small files of a model directory.
+ * Fuzz target: the small files of a model folder.
+ *
  * Input: config.json | NUL | generation_config.json or tokenizer_config.json.
  */
 #include "fuzz/fuzz.h"
@@ -13,7 +14,7 @@
 #include "base/alloc.h"
 #include "convert/config_import.h"
 
-/* What tn_config_parse promises. */
+/* Checks the guarantees of tn_config_parse. */
 static void check(const struct tn_config_import *import)
 {
     const struct tern_file_config *c = &import->config;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Fuzz target: a whole GGUF file, header and layout, and its arrays of texts.
+ *
+ * A file that is accepted has all tensors inside, without overlap.
  */
 #include "fuzz/fuzz.h"
 
@@ -29,7 +31,7 @@ static tern_status read_memory(void *arg, uint64_t offset, void *dst, size_t n,
     return TERN_OK;
 }
 
-/* What tn_gguf_parse promises: tensors inside the file, one behind the other. */
+/* Checks the guarantees of tn_gguf_parse: tensors are inside the file, one after the other. */
 static void check_tensors(const struct tn_gguf_part *part)
 {
     uint64_t at = part->data_offset;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: bytes from a client.  In one piece and byte by byte they are the same request, and a
- * request that is taken keeps within the limits; then the guard and the reader of JSON see it.
+ * Fuzz target: bytes from a client.  As one piece and byte by byte they are the same request, and
+ * an accepted request is within the limits; then guard and JSON reader process it.
  */
 #include "fuzz/fuzz.h"
 
@@ -42,7 +42,7 @@ static void check_json(const struct tn_http_request *r)
     if (!body && (refusal.status < 400 || !refusal.message[0]))
         abort();
     json_decref(body);
-    /* What is written is read again. */
+    /* Any text that is written can be read back. */
     tn_json_string(&out, r->body.data, r->body.n);
     json_t *text = json_loadb(out.data, out.n_bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (!text)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: what a hub may answer.
+ * Fuzz target: responses of a hub.
  *
  *   u8 kind | 0: a list of files, 1: the head of a response, 2: a redirect, from a fixed address
  *
- * Files of an accepted list have harmless names, each once; a head ends within its bytes; a
- * redirect leads to https, or stays on this computer, and the address can be quoted.
+ * Files of an accepted list have harmless, unique names; a head ends within its bytes; a redirect
+ * leads to https or stays on this computer, and the address can be quoted.
  */
 #include "fuzz/fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: a chat template and a request, with byte 0xFF between them; without one the request
- * is a short conversation.  What comes out is UTF-8 of bounded size with a mark for every byte, the
- * ids stand for all of it, and no special id covers a byte from outside; or there is a message.
+ * Fuzz target: a chat template and a request, separated by byte 0xFF; without it the request is a
+ * short conversation.  The result is UTF-8 of bounded size with a mark for every byte, the ids
+ * represent all of it, and no special id covers a user byte; or there is an error.
  */
 #include "fuzz/fuzz.h"
 
@@ -44,7 +44,7 @@ static void check_text(const struct tern_chat_template *t, const char *request, 
     for (size_t i = 0; i < n_text; i++)
         assert(map[i] <= 1);
     if (n_text > 4096)
-        return; /* encoding has targets of its own */
+        return; /* encoding has separate targets */
     if (tern_chat_encode_json(small_tokenizer(), t, request, n_request, &params, &ids, NULL) ==
         TERN_OK)
         small_tokenizer_check_ids(&ids, text, map, n_text);
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 /* ---- seeds ---- */
 
-/* Of the templates of tests/text those that have most in them. */
+/* The templates of tests/text with the most features. */
 static const char *const files[] = {
     "llama-3.1-tools",
     "qwen3-thinking",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: a whole .tern file, as it is and with its size and head hash put
- * right, so that mutations reach what lies behind them.  A file that is
- * accepted is used: what its tables promise is read to the last byte.
+ * Fuzz target: a whole .tern file, unchanged and with corrected size and head hash, so that
+ * mutations reach deeper checks.  A file that is accepted is used: everything that its tables
+ * describe is read to the last byte.
  */
 #define XXH_INLINE_ALL
 #include "fuzz/fuzz.h"
@@ -18,7 +18,7 @@
 
 static volatile unsigned char sink;
 
-/* The first, the last and enough between them that no page and no red zone is stepped over. */
+/* Reads the first and last byte and enough between them to touch every page and red zone. */
 static void read_bytes(const void *bytes, uint64_t n)
 {
     const unsigned char *b = bytes;
@@ -65,7 +65,7 @@ static void check(const uint8_t *bytes, size_t n)
     if (status == TERN_OK)
         use(&file);
     else if (err.status != status || err.detail[0] == '\0' || file.header)
-        abort(); /* every refusal is explained and leaves nothing */
+        abort(); /* every refusal has a message and leaves nothing open */
     tn_model_file_close(&file);
 }
 

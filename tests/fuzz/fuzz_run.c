@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: a whole model, opened and run.  The file's size and head hash are
- * put right first, so that absurd weights, scales, norms, tokenizers and
- * dimensions reach the forward pass, the tokenizer and the sampler.  Whatever
- * the file says, the outcome is tokens or one explained error.
+ * Fuzz target: a whole model, opened and run.  The file's size and head hash are corrected first,
+ * so that absurd weights, scales, norms, tokenizers and dimensions reach the forward pass, the
+ * tokenizer and the sampler.  The result is tokens or one error with a message.
  */
 #define XXH_INLINE_ALL
 #include "fuzz/fuzz.h"
@@ -75,7 +74,7 @@ static void run(const struct tern_model *model, enum tern_kv kv)
     tern_engine_free(engine);
 }
 
-/* Size and hash as the reader wants them; false when the header is beyond repair. */
+/* Corrects size and hash; false: the header is too damaged. */
 static bool put_right(uint8_t *bytes, size_t n)
 {
     struct tern_file_header header;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: the header of a safetensors file.
+ * Fuzz target: the header of a safetensors file, which is untrusted JSON.
+ *
  * Input: u32 size of the data area | JSON.
  */
 #include "fuzz/fuzz.h"
@@ -13,7 +14,8 @@
 
 #define DATA_OFFSET 1000u
 
-/* What tn_st_parse_header promises: the tensors tile the data area, or there is a hole. */
+/* Checks the guarantees of tn_st_parse_header: the tensors tile the data area, or a hole is
+ * reported. */
 static void check(const struct tn_source *source, uint64_t data_bytes)
 {
     bool has_hole = source->hole.status != TERN_OK;

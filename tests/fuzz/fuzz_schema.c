@@ -4,8 +4,8 @@
  *
  *   u8 flags | schema | NUL | text
  *
- * A schema that compiles reads the text; what it takes as a whole is JSON, and from wherever the
- * text stops to fit, some byte goes on or the text is whole.
+ * A schema that compiles reads the text.  A text that it accepts is JSON, and wherever the text
+ * stops to match, some other byte can follow or the text is complete.
  */
 #include "fuzz/fuzz.h"
 

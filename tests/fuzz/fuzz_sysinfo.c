@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Fuzz target: everything that describes a machine.
- * Input: files, each "@path\n" and its content.
  *
- * The files come from here instead of fact_file.c, which is therefore not linked.
+ * Input: files, each "@path\n" and its content; this program replaces fact_file.c, which is not
+ * linked.
  */
 #include "fuzz/fuzz.h"
 
@@ -79,7 +79,7 @@ long tn_fact_read(const char *root, const char *path, char *text, size_t capacit
     return tn_fact_reread(&file, text, capacity);
 }
 
-/* ---- what always holds ---- */
+/* ---- invariants ---- */
 
 static void check(const struct tern_sysinfo *m)
 {

@@ -4,7 +4,7 @@
  *
  *   u8 flags, u8 n_merges, u8 n_pre, pre; merges: u8 n, text; tokens: u8 type, i8 score, u8 n, text
  *
- * What is accepted makes a section that opens and encodes.
+ * Accepted keys give a section that opens and encodes.
  */
 #include "fuzz/fuzz.h"
 
@@ -46,7 +46,7 @@ static void encode(const struct tn_buf *section)
     tn_tokenizer_close(t);
 }
 
-/* Reads up to n_max texts, each behind its length, tokens also behind type and score. */
+/* Reads up to n_max texts, each after its length; tokens also after type and score. */
 static uint32_t read_texts(struct input *in, const uint8_t **data, size_t *n, uint32_t n_max,
                            bool are_tokens, size_t *n_bytes)
 {

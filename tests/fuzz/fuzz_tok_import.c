@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target: a tokenizer.json.  What is accepted makes a section that opens and
- * encodes; one of bytes, all of which have a token, loses no byte of a text.
+ * Fuzz target: a tokenizer.json.  An accepted file gives a section that opens and encodes; if all
+ * bytes have tokens, no byte of a text is lost.
  */
 #include "fuzz/fuzz.h"
 

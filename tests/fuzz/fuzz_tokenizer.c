@@ -4,8 +4,8 @@
  *
  *   u16 n_text | text | section
  *
- * A section that opens encodes the text with every flag; the ids are in range and
- * decode to whole characters.
+ * A section that opens encodes the text with every flag; the ids are in range and decode to whole
+ * characters.
  */
 #include "fuzz/fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Under libFuzzer: puts the target's seeds into the corpus folder that was
- * given, because nothing as deep as a model file is found from nothing.
+ * Under libFuzzer: copies the target's seeds into the given corpus folder, because random input
+ * never becomes anything as deep as a model file.
  */
 #include "fuzz/fuzz.h"
 

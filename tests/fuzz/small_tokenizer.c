@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Makes the tokenizer.json of small_tokenizer.h, and the section of a .tern file that the
- * converter makes of it.
+ * Makes the tokenizer.json of small_tokenizer.h, and the section of a .tern file that the converter
+ * derives from it.
  */
 #include "small_tokenizer.h"
 
