@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Random small hybrids and mixtures of experts, as GGUF files, against the float64 reference: all
-shapes that a layer can have, floats, block types and ternary types, any batch and thread count
-(needs numpy).
+shapes of layers, floats, block types and ternary types, any batch and thread count (needs
+numpy).
 
 usage: random_hybrids.py [--first SEED] [--count N]"""
 import argparse
@@ -24,7 +24,7 @@ gguf_io = importlib.import_module("ggufio")
 reference = importlib.import_module("hybrid_reference")
 
 TOLERANCE = 1e-4
-DEVIATION = 1.6  # of the fixtures' logits, which the tolerance is for
+DEVIATION = 1.6  # of the fixtures' logits, for which the tolerance was chosen
 NEAR_TIE = 1e-4  # router logits: float noise may choose another expert
 DELTA = ("qwen35", "qwen35moe", "qwen3next")
 TERNARY = ("TQ2_0", "Q2_0", "Q2_0_g128", "PQ2_0", "PTQ1_0")
@@ -33,7 +33,7 @@ ROTATED = ("attn_qkv", "attn_gate", "ssm_out", "attn_q", "attn_k", "attn_v", "at
 
 
 class Shape:
-    """Sizes drawn at random."""
+    """Random sizes."""
 
     def __init__(self, draw):
         self.arch = draw.choice(["qwen35", "qwen35moe", "qwen3next", "qwen3moe", "maple"])
@@ -132,7 +132,7 @@ class Tensors:
         self.numbers, self.list = np.random.default_rng(seed), []
 
     def type_of(self, columns):
-        """Of a projection."""
+        """The type of a projection."""
         if self.s.is_ternary:
             return "TQ2_0" if columns % 256 == 0 else "Q8_0" if columns % 32 == 0 else "TQ2_0"
         kind = self.s.type
@@ -232,7 +232,7 @@ def expected(path, shape, ids):
 
 
 def check(seed):
-    """An error in words, or None."""
+    """A description of the error, or None."""
     draw = random.Random(seed)
     shape = Shape(draw)
     while shape.is_ternary and shape.heads * shape.dim % 256 and shape.heads * shape.dim % 32:

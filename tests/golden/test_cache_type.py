@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The type of the key/value cache: q8, or f16 where the file says so; the free memory changes
-lengths and never the text."""
+"""The type of the key/value cache: q8, or f16 if the file says so; free memory changes lengths and
+never the text."""
 import json
 import os
 import shutil
@@ -20,8 +20,8 @@ STORY = ("--raw", "-p", "The king", "-n", "20", "--greedy")
 
 def spread_keys(source, target, factor):
     """Copies a folder whose attention has norms of queries and keys: one pair of rotated channels
-    of each key times `factor`, of each query divided by it. In exact arithmetic it is the same
-    model."""
+    of each key is multiplied by `factor`, of each query divided by it. In exact arithmetic it is
+    the same model."""
     shutil.copytree(source, target, copy_function=shutil.copyfile)
     os.chmod(target, 0o755)
     path = os.path.join(target, "model.safetensors")
@@ -103,7 +103,7 @@ class CacheType(command.TestCase):
         model, cache = command.model(), scratch("prefix.kv")
         old = self.ok("run", model, *STORY, "--prefix-cache", cache, "--kv", "f16")
         with open(cache, "rb") as f:
-            self.assertEqual(struct.unpack("<I", f.read(16)[12:])[0], 1)  # f16 on disk
+            self.assertEqual(struct.unpack("<I", f.read(16)[12:])[0], 1)  # f16 in the file
         fresh = self.ok("run", model, *STORY)
         again = self.ok("run", model, *STORY, "--prefix-cache", cache)
         self.assertEqual(old.code, 0)

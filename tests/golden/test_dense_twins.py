@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Folders of dense models, written as GGUF files with the names, orders of rows and keys of their
-architecture, give the same bytes: where no reference file of an architecture exists, its folder's
-goldens (test_families) count for the file too."""
+"""Folders of dense models, rewritten as GGUF files with the names, row orders and keys of their
+architecture, give the same bytes: if an architecture has no reference file, its folder's goldens
+(test_families) apply to the file too."""
 import os
 import struct
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern embed: vectors of the reference models equal the reference, from folders and GGUF files, with
-both kinds of pooling; --search finds what is alike; what makes no sense is refused."""
+"""tern embed: vectors of the reference models equal the reference, from folders and GGUF files,
+with both kinds of pooling; --search finds similar texts; invalid requests are refused."""
 import json
 import os
 import subprocess
@@ -30,7 +30,7 @@ def gguf_cases(family):
 
 
 def sources():
-    """(path, what the file states, cases)"""
+    """(path, facts in the file, cases)"""
     for family in FAMILIES:
         yield shared("reference", "models", family), "last", list(folder_cases(family))
         for pooling in POOLING:
@@ -66,7 +66,7 @@ class Goldens(command.TestCase):
                                        floats(read_bytes(f"{golden}{pooling}.f32")))
 
     def test_default_table(self):
-        """The table keeps the source's type: rounding it to q8 would move the vectors."""
+        """The table keeps the source's type: rounding it to q8 would change the vectors."""
         for path, _, cases in sources():
             out = scratch("default.tern")
             note = self.ok("convert", path, "-o", out).err
@@ -84,7 +84,7 @@ class Goldens(command.TestCase):
                             cosine(got, floats(read_bytes(f"{golden}{pooling}.f32"))), 0.99999)
 
     def test_texts(self):
-        """What the tokenizer puts around a text is added."""
+        """The tokenizer's special tokens are added to a text."""
         for path, _, cases in sources():
             cases = [case for case in cases if case[1] is not None]
             texts = json.dumps([text for _, text, _ in cases]).encode()
@@ -114,7 +114,7 @@ class Goldens(command.TestCase):
 
 
 class Vectors(command.TestCase):
-    """With the demo, which is no embedding model."""
+    """With the demo, which is not an embedding model."""
 
     def embed(self, *flags, **keywords):
         return self.ok("embed", command.model(), *flags, **keywords)
@@ -153,7 +153,7 @@ class Vectors(command.TestCase):
                          self.vectors(stdin=b"The sea\n")[0]["embedding"])
 
     def test_many_lines(self):
-        """Short ones are computed together, long ones alone: the same bytes as one at a time."""
+        """Short lines are computed together, long ones alone: the same bytes as one at a time."""
         lines = ["sea", "A king.", "the king " * 150, "x", "y z", "the king and the sea " * 20]
         lines += [f"The fox said {i} words to the hen." for i in range(40)] + ["word " * 120, "end"]
         rows = self.vectors("--json", stdin=json.dumps(lines).encode())
@@ -166,7 +166,7 @@ class Vectors(command.TestCase):
                                       stdin="\n".join(lines).encode()), rows)
 
     def test_a_line_is_answered_at_once(self):
-        """A program may wait for the vector of a line before it writes the next."""
+        """A program may wait for a line's vector before it writes the next."""
         with subprocess.Popen(command.argv("embed", command.model(), "-q"), stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, env=command.environment()) as process:
             for i in range(3):
@@ -255,7 +255,7 @@ class Vectors(command.TestCase):
         self.assertIn("context is 1024", error)
 
     def refused(self, code, *args, **keywords):
-        """As in the base, but vectors of the texts before are there."""
+        """As in the base class, but vectors of earlier texts are printed."""
         result = command.tern(*args, **keywords)
         self.assertEqual(result.code, code, result.err)
         lines = result.err.splitlines()
@@ -287,7 +287,8 @@ class Search(command.TestCase):
         return [json.loads(line) for line in self.search(query, "--json", *args, **keywords)]
 
     def test_paragraphs(self):
-        """The same text is the best; order by score; lines are those where passages begin."""
+        """The same text ranks first; results are ordered by score; lines are where passages begin.
+        """
         rows = self.found("Bread is made of flour.", self.path)
         self.assertEqual(sorted(row["line"] for row in rows), [1, 5, 7])
         self.assertEqual((rows[0]["line"], rows[0]["text"]), (5, "Bread is made of flour."))
@@ -316,7 +317,7 @@ class Search(command.TestCase):
         self.assertEqual(sorted((row["file"], row["line"]) for row in rows), [("-", 1), ("-", 3)])
 
     def test_long_paragraph(self):
-        """Divided between sentences; what a part says is found at its line."""
+        """Split between sentences; a match is reported at its line."""
         text = "\n".join(f"The king said {i} words to the sea. He was tired." for i in range(60))
         rows = self.found("The king said 1 words", "--top", "500", stdin=text.encode())
         self.assertGreater(len(rows), 2)
@@ -331,7 +332,7 @@ class Search(command.TestCase):
         self.assertIn("no text to search in", result.err)
 
     def test_task(self):
-        """Embedding models are told what to look for, unless --task says otherwise."""
+        """Embedding models get a task description, unless --task changes it."""
         model = command.model(shared("reference", "models", "tiny-embed-qwen3"), "--head", "f32")
         def best(*flags):
             result = self.ok("embed", model, "--search", "sea", "--json", *flags, stdin=b"sea")

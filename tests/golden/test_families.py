@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every reference model, from its Hugging Face folder and from each GGUF file: converts, and gives
-the reference's logits and greedy ids at every kernel level that this CPU has; or is refused with
-the reason."""
+"""Every reference model, from its Hugging Face folder and from each GGUF file: it converts and
+gives the reference's logits and greedy ids at every kernel level that this CPU supports, or is
+refused with the reason."""
 import glob
 import json
 import os
@@ -20,10 +20,10 @@ REFUSED = {
     "gguf/ik-quantized/hf1bit-q5_k_m": "of type Q6_0: no ternary type, nor a block type",
     "gguf/ik-quantized/hf1bit-iq2_bn_r4": "of type IQ2_BN_R4: IQ2_BN with its rows interleaved",
 }
-# Inputs that are not rounded to int8: 16 bits leave 1e-3, f32 1e-4, 8 bits about 0.1 (int8
-# inputs are exact: 1e-4).
+# Inputs that are not rounded to int8: 16 bits leave an error of 1e-3, f32 1e-4, 8 bits about 0.1
+# (int8 inputs are exact: 1e-4).
 FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove", "-ternary")
-# Matrices in block types, kept as they are.
+# Matrices in block types, kept unchanged.
 DENSE = ("dense/", "tiny-dense-llama", "ik-quantized/hf1bit-q", "tiny-qwen35/q8_0",
          "tiny-qwen35-ternary/q4_k-q5_k")
 # Matrices of floats, whose products round nothing.
@@ -39,7 +39,7 @@ def text_of(ids):
 
 
 def own_sources():
-    """Models of tests/data: a folder, and GGUF files in it that share its goldens."""
+    """Models of tests/data: a folder, and GGUF files that share its goldens."""
     for path in sorted(glob.glob(os.path.join(command.ROOT, "tests", "data", "models", "*"))):
         name, golden = os.path.basename(path), os.path.join(path, "golden")
         yield f"data/{name}", path, golden
@@ -48,7 +48,7 @@ def own_sources():
 
 
 def hybrid_sources():
-    """Of the models with a gated delta rule."""
+    """Models with a gated delta rule."""
     root = shared("reference", "hybrids")
     for folder in ("tiny-qwen35", "tiny-qwen35-ternary"):
         golden = os.path.join(root, "models", folder, "golden")
@@ -107,7 +107,7 @@ def flags_of(name):
 
 
 def levels(model):
-    """Kernel levels that exist here."""
+    """Kernel levels supported here."""
     found = []
     for level in LEVELS:
         result = command.tern("logits", model, "--ids", "1", "-o", scratch("level.f32"), "--cpu",
@@ -121,9 +121,9 @@ class Families(command.TestCase):
     known_levels = None
 
     def check_prompt(self, model, level, golden, i, prompt, greedy, inputs):
-        """`inputs`: the --inputs, or None for a model that has no choice."""
+        """`inputs`: the value of --inputs, or None for a model without a choice."""
         out = scratch("logits.f32")
-        # The norm of each head of a gated delta rule amplifies what 8 bits lose.
+        # The norm of each head of a gated delta rule amplifies the rounding of 8 bits.
         coarse = 0.6 if "tiny-qwen35" in golden else 0.2
         tolerance = {"16": 1e-3, "8": coarse}.get(inputs, 1e-4)
         flags = ["--greedy", str(len(greedy))] if greedy else []
@@ -149,7 +149,7 @@ class Families(command.TestCase):
             Families.known_levels = levels(out)
             self.assertTrue(Families.known_levels)
         ids = read_json(os.path.join(golden, "ids.json"))
-        # A file with its folder's goldens holds what the folder holds.
+        # A file with its folder's goldens must equal the folder.
         shares = name.startswith("gguf/") and not golden.startswith(path[:-5])
         for level in Families.known_levels[-1:] if shares else Families.known_levels:
             for i, prompt in enumerate(ids["prompt_ids"]):
@@ -201,7 +201,7 @@ class Families(command.TestCase):
                 self.assertIn(words, error)
 
     def test_tables_keep_their_type(self):
-        """Embedding and head in a block type stay what they are, beside ternary matrices."""
+        """Embedding and head in a block type keep it next to ternary matrices."""
         found = 0
         for name, path, golden in sources():
             if "-embed-q" not in name or any(part in name for part in EMBEDDING):
@@ -242,7 +242,7 @@ class Families(command.TestCase):
             self.assertEqual(self.ok("run", one, *flags).out, self.ok("run", other, *flags).out)
 
     def test_splitter_by_name(self):
-        """--pre names the splitter of a file whose own name for it is not known."""
+        """--pre names the splitter of a file with an unknown splitter name."""
         data = read_bytes(shared("reference", "gguf", "demo", "i2_s.gguf"))
         good, odd, out = scratch("good.tern"), scratch("odd.gguf"), scratch("odd.tern")
         self.ok("convert", shared("reference", "gguf", "demo", "i2_s.gguf"), "-o", good)
@@ -258,7 +258,7 @@ class Families(command.TestCase):
                          self.ok("tokenize", good, stdin=text).out)
 
     def test_the_official_template(self):
-        """The template that the GGUF file of 2B-4T holds is another model's: it is replaced."""
+        """The template in the GGUF file of 2B-4T belongs to another model and is replaced."""
         data = read_bytes(shared("reference", "gguf", "demo", "i2_s.gguf"))
         good = self.ok("convert", shared("reference", "gguf", "demo", "i2_s.gguf"), "-o",
                        scratch("good.tern"))
@@ -273,7 +273,7 @@ class Families(command.TestCase):
         self.assertIn("<|eot_id|>", info)
 
     def refused_by_convert(self, name, path, code=6):
-        """The last line says why; notes may stand before it."""
+        """The last line has the reason; notes may precede it."""
         out = scratch("refused.tern")
         result = command.tern("convert", path, "-o", out, *flags_of(name))
         self.assertEqual(result.code, code, result.err)
@@ -281,8 +281,8 @@ class Families(command.TestCase):
         return result.err.splitlines()[-1]
 
     def test_fourth_value(self):
-        """Code 3 is damage where a type has three values, and no ternary weight where it has four:
-        the same bytes otherwise."""
+        """Code 3 is damage in a type with three values, and a non-ternary weight in one with four;
+        the bytes are otherwise equal."""
         for name, code, words in (
                 ("tiny-bonsai/q2_0.gguf", 6, "holds code 3, twice its scale: the weights are not"),
                 ("tiny-bonsai/pq2_0.gguf", 6, "holds code 3, twice its scale: the weights are not"),
@@ -290,14 +290,14 @@ class Families(command.TestCase):
                 ("tiny-bitnet-512/iq2_bn.gguf", 5, "holds code 3, which no ternary weight has"),
                 ("tiny-bitnet-packed/i2_s.gguf", 5, "holds code 3, which no ternary weight has")):
             data = bytearray(read_bytes(shared("reference", "gguf", *name.split("/"))))
-            middle = len(data) // 2  # of codes in all of these files
+            middle = len(data) // 2  # inside the codes in all of these files
             data[middle:middle + 4] = b"\xff" * 4
             with open(scratch("fourth.gguf"), "wb") as f:
                 f.write(data)
             self.assertIn(words, self.refused_by_convert(name, scratch("fourth.gguf"), code))
 
     def test_layouts_of_i2s_are_not_guessed(self):
-        """Read as the usual layout, files of the other two give other logits."""
+        """Read in the usual layout, files of the other two give other logits."""
         folder = shared("reference", "gguf", "tiny-bitnet-packed")
         usual = command.model(os.path.join(folder, "i2_s.gguf"), "--no-tokenizer")
         outputs = []
@@ -312,7 +312,7 @@ class Families(command.TestCase):
 
 
 class Inputs(command.TestCase):
-    """A GGUF file of arch llama with one scale for each matrix: were inputs rounded to int8?"""
+    """A GGUF file of arch llama with one scale per matrix: were inputs rounded to int8?"""
 
     def convert(self, name, change):
         path, out = scratch(name + ".gguf"), scratch(name + ".tern")
@@ -329,7 +329,7 @@ class Inputs(command.TestCase):
         return data.replace(b"tiny-hf1bit", name)
 
     def neox(self, data):
-        """The first tokens are GPT-NeoX's; the third keeps the header's length a multiple."""
+        """The first tokens are GPT-NeoX's; the third keeps the header's length aligned."""
         key = b"tokenizer.ggml.tokens" + struct.pack("<II", 9, 8)
         begin = end = data.index(key) + len(key) + 8
         for _ in range(3):

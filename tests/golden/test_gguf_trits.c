@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ternary tensors of reference GGUF files, as the reader and the encodings
- * give them, against golden/trits.json of the same model's safetensors: equal
- * trits, and equal scales where the file has one for a whole matrix.
+ * The ternary tensors of reference GGUF files, as decoded by reader and encodings, compared with
+ * golden/trits.json of the same model's safetensors: equal trits, and equal scales if the file has
+ * one for a whole matrix.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static uint32_t number(const struct tn_gguf *g, const char *arch, const char *ke
     return found ? (uint32_t)found->value.u : 0;
 }
 
-/* Rows of q and k in files of arch llama: pairs (2j, 2j + 1) go back to (j, j + d / 2). */
+/* Restores rows of q and k in files of arch llama: pairs (2j, 2j + 1) become (j, j + d / 2). */
 static void put_back(int8_t *trits, size_t rows, size_t cols, size_t head_dim)
 {
     int8_t *old = malloc(rows * cols);
@@ -100,7 +100,7 @@ static const char *hf_name(const char *name)
     return NULL;
 }
 
-/* Number of tensors that were compared. */
+/* Returns the number of compared tensors. */
 static uint32_t check_file(const char *folder, const char *name, const json_t *golden,
                            enum tern_i2s_layout i2s)
 {
@@ -141,7 +141,7 @@ static void check_folder(const char *folder, const char *const *names, uint32_t 
                                        : strstr(*names, "1x4") ? TERN_I2S_1X4
                                                                : TERN_I2S_X86;
         const uint32_t n = check_file(folder, *names, golden, i2s);
-        /* Columns that no block fits are floats in some files. */
+        /* Some files store columns that fit no block as floats. */
         if (n == 0 || n > n_tensors)
             fail_msg("%s/%s: %u tensors compared, expected %u", folder, *names, n, n_tensors);
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Models with experts: the reference's logits and greedy ids at every kernel level, the same bits
-however a prompt is cut and however many threads compute it, and damage that is refused."""
+however a prompt is split and whatever the thread count, and refusals of damaged sources."""
 import json
 import os
 import struct
@@ -24,7 +24,7 @@ MODELS = {
     "models/tiny-qwen35-moe": "models/tiny-qwen35-moe/golden",
     "models/tiny-qwen3next": "models/tiny-qwen3next/golden",
 }
-# Experts in block types or floats, beside ternary ones or alone.
+# Experts in block types or floats, with or without ternary ones.
 DENSE = ("q4_k", "q8_0", "models/tiny-qwen")
 MAPLE = "models/tiny-maple"
 MAPLE_FILE, EXPERTS = "gguf/tiny-maple/q2_0.gguf", "gguf/tiny-qwen35-moe/q8_0.gguf"
@@ -42,12 +42,12 @@ def is_dense(name):
 
 
 def convert(name):
-    """Tables that are not ternary stay what they are where nothing else is."""
+    """Non-ternary tables keep their type where everything else is ternary."""
     return command.model(hybrid(name), *(FLAGS[:1] if is_dense(name) else FLAGS))
 
 
 def levels(model):
-    """Kernel levels that exist here."""
+    """Kernel levels supported here."""
     out = scratch("level.f32")
     return [level for level in LEVELS
             if command.tern("logits", model, "--ids", "1", "-o", out, "--cpu", level).code == 0]
@@ -82,7 +82,7 @@ class Hybrids(command.TestCase):
                         self.check_prompt(model, level, golden, i, ids)
 
     def test_same_bits(self):
-        """Batches of any size, threads and kernel levels: one row at a time is the yardstick."""
+        """Batches of any size, threads and kernel levels, compared with one row at a time."""
         for name, golden in MODELS.items():
             model = convert(name)
             ids = read_json(os.path.join(hybrid(golden), "ids.json"))["prompt_ids"][-1]
@@ -99,14 +99,14 @@ class Hybrids(command.TestCase):
                         self.assertEqual(got[0] == want[0], True)
 
     def test_folder_and_file_agree(self):
-        """Experts one by one, and stacked."""
+        """Experts stored one by one, and stacked."""
         ids = [1, 17, 200, 42]
         outputs = [self.logits(command.model(hybrid(name), *FLAGS), ids)[0]
                    for name in (MAPLE, "gguf/tiny-maple/q2_0.gguf")]
         self.assertEqual(outputs[0] == outputs[1], True)
 
     def test_fused_and_stacked_folders(self):
-        """Experts one by one, or as transformers 5 stores them: the same tensors in the file."""
+        """Experts stored one by one, or as in transformers 5: the same tensors in the file."""
         folder, out = scratch("stacked"), scratch("stacked.tern")
         os.makedirs(folder, exist_ok=True)
         tensors = gguf.read_safetensors(os.path.join(hybrid(MAPLE), "model.safetensors"))
@@ -141,15 +141,15 @@ class Hybrids(command.TestCase):
             self.assertEqual(len(texts), 1)
 
     def test_bench_measures_a_recurrent_model(self):
-        """At a depth that no text has filled, too."""
+        """Also at a depth that no text has filled."""
         model = command.model(hybrid("models/tiny-qwen35-ternary"))
         out = self.ok("bench", model, "--depths", "0,100", "-n", "4", "-r", "1", "--json").text
         runs = json.loads(out)["runs"]
         self.assertTrue(all(run["decode_tok_s"] > 0 for run in runs))
         self.assertIn(100, [run["depth"] for run in runs])
 
-    def test_what_a_token_reads(self):
-        """Two of three experts: the rest is in the file, but not read."""
+    def test_bytes_read_per_token(self):
+        """Two of three experts: the third is in the file, but not read."""
         model = command.model(hybrid(MAPLE))
         result = self.ok("info", model, "--json", "--tensors")
         info = json.loads(result.text)
@@ -248,7 +248,7 @@ class Keys(command.TestCase):
 
 
 class Damage(command.TestCase):
-    """Folders like tiny-maple in which one thing is wrong."""
+    """Folders like tiny-maple with a single error."""
 
     def refused_with(self, code, words, change_config=None, change_tensors=None):
         folder = scratch("damaged")

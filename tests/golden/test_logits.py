@@ -82,8 +82,8 @@ class Reference(command.TestCase):
 
 
 class Pinned(command.TestCase):
-    """The very bits, the same on every machine and at every kernel level, pinned in digests.json.
-    With the argument --write the file is made anew."""
+    """The exact bits, the same on every machine and at every kernel level, pinned in digests.json.
+    The argument --write rewrites the file."""
 
     def test_digests(self):
         self.assertEqual(digests(), read_json(DIGESTS))
@@ -127,7 +127,7 @@ class SameBits(command.TestCase):
         self.check("f16", [("--batch", n) for n in ("1", "2", "17", "64", "512")])
 
     def test_few_rows(self):
-        """Batches of 2 to 8 skip what decoding skips; 9 are a matrix."""
+        """Batches of 2 to 8 use the sparse path of decoding; 9 are a matrix."""
         self.check("q8", [("--batch", str(n)) for n in range(2, 10)])
         self.check("q8", [("--cpu", level, "--batch", "8", "--threads", "2") for level in LEVELS])
 

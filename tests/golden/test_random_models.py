@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 from command import floats, read_bytes, scratch, shared
 
-command.need_package("numpy")  # of the reference
+command.need_package("numpy")  # for the reference
 
 ROUNDS = 19 if os.environ.get("TERN_CI_FULL") == "1" else 2
 MAX_IDS = 60
@@ -45,7 +45,7 @@ def scaling(r):
 
 
 def common(r):
-    """Keys of LLaMA's relatives."""
+    """Keys of architectures derived from LLaMA."""
     n_head, n_kv = heads(r)
     return {"num_attention_heads": n_head, "num_key_value_heads": n_kv,
             "head_dim": 2 * r.randint(4, 20), "hidden_size": r.randint(24, 130),

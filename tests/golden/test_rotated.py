@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Models whose weights are rotated by Hadamard matrices (prism.hadamard.*): the same bits however a
-prompt is cut and computed, and keys that are refused.  test_families.py compares their logits with
-the reference's."""
+prompt is split and computed, and refused keys.  test_families.py compares their logits with the
+reference's."""
 import json
 import os
 import shutil
@@ -33,7 +33,7 @@ class Rotated(command.TestCase):
         return read_bytes(out)
 
     def test_same_bits(self):
-        """Kernel levels, threads and batches of any size: one row at a time is the yardstick."""
+        """Kernel levels, threads and batches of any size, compared with one row at a time."""
         model, ids = command.model(source("ptq1_0"), *FLAGS), prompts("ptq1_0")[-1]
         for inputs in ("16", "8", "f32"):
             want = self.logits(model, ids, "--inputs", inputs, "--batch", "1", "--cpu", "ref")
@@ -60,7 +60,7 @@ class Rotated(command.TestCase):
         self.assertEqual(len(texts), 1)
 
     def test_info(self):
-        """All matrices of the two layers but alpha and beta, the embeddings and the head."""
+        """All matrices of the two layers except alpha and beta, the embeddings and the head."""
         model = command.model(source("pq2_0"), *FLAGS)
         info = json.loads(self.ok("info", model, "--json").text)
         self.assertEqual((info["rotated"], info["rotation_block"]), (16, 64))
@@ -83,7 +83,7 @@ class Folder(command.TestCase):
 
 
 class Keys(command.TestCase):
-    """The file with keys of the rotation changed; None: the key is left out."""
+    """The file with changed keys of the rotation; None: the key is removed."""
 
     def convert(self, changes, change_tensors=None):
         keys, tensors = gguf.read(source("pq2_0"))
@@ -146,7 +146,7 @@ class Keys(command.TestCase):
                           lambda tensors: [t for t in tensors if t[0] != "output.weight"])
 
     def test_signs_of_one_byte(self):
-        """As integers of 8 bits, or of 32: the same model."""
+        """As 8-bit or 32-bit integers: the same model."""
         ids, found = prompts("pq2_0")[1], []
         for kind in (gguf.I8, gguf.I32):
             self.ok(*self.convert({"sign_values": ((gguf.ARRAY, kind), self.old("sign_values"))}))
@@ -162,7 +162,7 @@ class Keys(command.TestCase):
         self.assertEqual(info["rotated"], 16)
 
     def test_lost_keys(self):
-        """A program that quantises again drops them: alpha and beta in floats tell."""
+        """A program that quantises again drops them: alpha and beta in floats reveal it."""
         names = ("version", "block_size", "transform", "axis", "sign_mode", "sign_widths",
                  "sign_values", "weight_names", "inverse_weight_names", "gdn_v_grouped")
         error = self.ok(*self.convert(dict.fromkeys(names))).err

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern convert --pack: a model in the small layout of ternary weights gives the bits of the fast
-one at every kernel level, whatever the form of its inputs."""
+"""tern convert --pack: a model in the small ternary layout gives the bits of the fast one at every
+kernel level, for every precision of activations."""
 import json
 import os
 import sys
@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 from command import LEVELS, read_bytes, scratch, shared
 
-# Path under reference/ -> forms of inputs; None: the model has no choice.
+# Path under reference/ -> precisions of activations; None: the model has no choice.
 MODELS = {
     "models/tiny-bitnet-bf16": [None],  # up and down skip rows and columns
     "models/tiny-hf1bit": [None],  # int8 inputs, SiLU
@@ -80,7 +80,7 @@ class Small(command.TestCase):
         self.assertEqual(read_bytes(out) == read_bytes(fast), True)
 
     def test_auto(self):
-        """It says what it took and why; a source of a type below 2 bits stays small."""
+        """It reports its choice and the reason; a source of a type below 2 bits stays small."""
         small, note = self.convert(SMALL_SOURCE, "auto")
         self.assertIn("--pack auto takes small: the source is of type PTQ1_0", note)
         self.assertEqual(json.loads(self.ok("info", small, "--json").text)["layout"], "t5")

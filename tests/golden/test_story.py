@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whole answers of the demo model: the same text on every machine, pinned in stories.json.
-With the argument --write the file is made anew."""
+"""Complete answers of the demo model: the same text on every machine, pinned in stories.json. The
+argument --write rewrites the file."""
 import json
 import os
 import sys

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ternary tensors of converted reference models against golden/trits.json
- * (counts, CRC-32 of the trits, scales), and against each other: latent and
- * packed forms of the same weights give the same trits, and the same input the
- * same bytes.
+ * The ternary tensors of converted reference models, compared with golden/trits.json (counts,
+ * CRC-32 of the trits, scales) and with each other: latent and packed forms of the same weights
+ * give the same trits, and the same input the same bytes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,7 +136,7 @@ static void test_packed(void **state)
     check_model("tiny-bitnet-packed");
 }
 
-/* Scales differ (the packed file's are rounded to BF16), trits do not. */
+/* Scales differ (those in the packed file are rounded to BF16), trits do not. */
 static void test_latent_equals_packed(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The same model written in another way gives the same bytes: a folder as a GGUF file, a file in
-parts, a rotation as factors, scales inside weights.  What is compared with has reference goldens
+"""The same model in another representation gives the same bytes: a folder as a GGUF file, a file in
+parts, a rotation as factors, scales inside weights.  The originals have reference goldens
 (test_families, test_embed), so these forms are checked against them too."""
 import json
 import math
@@ -52,7 +52,7 @@ class Folder:
 
 
 def permuted(values, shape, n_heads):
-    """Rows of q and k as files of arch llama have them: j and j + d/2 stand together."""
+    """Rows of q and k in the order of arch llama's files: j and j + d/2 are adjacent."""
     rows, cols = shape
     dim = rows // n_heads
     order = [h * dim + p * (dim // 2) + j
@@ -69,7 +69,7 @@ def absmean(values):
     return [float(max(-1, min(1, round(v / mean)))) for v in values], mean
 
 
-# ---- writing it as GGUF ----
+# ---- writing GGUF ----
 
 def common_keys(arch, c, context=None):
     def k(name, value, kind=gguf.U32):
@@ -107,7 +107,7 @@ def plain_tensors(folder, norms, permutes):
 
 
 def gemma_file(path, folder, *keys, has_head=False):
-    """Norms are stored with 1 added but for those of projections; latents become trits and a
+    """Norms are stored plus 1, except those of projections; latent weights become trits and a
     scale."""
     c, rows = folder.config, []
     for name in ("token_embd.weight", "output.weight")[:1 + has_head]:
@@ -168,7 +168,7 @@ class Twins(Case):
         self.check_same(folder.path, path)
 
     def test_rope_freqs(self):
-        """The factors of llama-3's scaling, as GGUF has them."""
+        """The factors of llama-3's scaling in GGUF's form."""
         folder, path = Folder("tiny-bitcpm-llama"), scratch("freqs.gguf")
         factors = folder.config["rope_scaling"]["short_factor"]
         rows = list(plain_tensors(folder, NORMS, True))
@@ -177,7 +177,7 @@ class Twins(Case):
         self.check_same(folder.path, path)
 
     def test_scales_that_leave_no_number(self):
-        """Of a product of two scales that are numbers."""
+        """A product of two valid scales that is not finite."""
         folder, path = Folder("tiny-bitcpm-llama"), scratch("scales.gguf")
         folder.config["rope_scaling"] = None
         name = "blk.0.attn_q.weight"
@@ -193,7 +193,7 @@ class Twins(Case):
                                     rf"make {made}\n$")
 
     def test_gemma_scales_rotations_evenly_or_not(self):
-        """Whichever spelling says so.  What "linear" computes, test_families.py checks."""
+        """Whichever spelling declares it.  test_families.py checks the result of "linear"."""
         def parameters(**full):
             return {"full_attention": dict(full, rope_theta=1e6),
                     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
@@ -217,8 +217,8 @@ class Twins(Case):
         self.ok("convert", folder.write(scratch("gelu")), *args[2:])
 
     def test_text_model_of_one_that_sees(self):
-        """Its configuration is nested and leaves out what is usual, its tensors have a longer
-        name, and those of pictures are left out with one note."""
+        """Its configuration is nested and omits defaults, its tensors have a longer prefix, and
+        those for pictures are skipped with one note."""
         own = os.path.join(command.ROOT, "tests", "data", "models")
         usual = ("tie_word_embeddings", "rms_norm_eps", "hidden_activation")
         for prefix in ("language_model.model.", "model.language_model."):
@@ -239,7 +239,7 @@ class Twins(Case):
                           "multi_modal_projector.*", result.err)
 
     def test_biases(self):
-        """Those of q and k are interleaved like the rows of their matrices."""
+        """Biases of q and k are interleaved like the rows of their matrices."""
         folder, path = Folder("tiny-bitcpm-llama"), scratch("biases.gguf")
         folder.config["rope_scaling"], c = None, folder.config
         heads = {"attn_q": c["num_attention_heads"], "attn_k": c["num_key_value_heads"]}
@@ -258,7 +258,7 @@ class Twins(Case):
         self.check_same(folder.write(scratch("biases")), path)
 
     def test_llama3_scaling(self):
-        """In a folder four numbers, which are the same as a list of factors."""
+        """In a folder four numbers, equivalent to a list of factors."""
         folder, c = Folder("tiny-bitcpm-llama"), {}
         c.update(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
                  original_max_position_embeddings=64, rope_type="llama3")
@@ -285,8 +285,8 @@ class Twins(Case):
         self.assertNotEqual(self.logits(plain), self.logits(self.convert(one, "llama3")))
 
     def test_yarn(self):
-        """Frequencies by the formula of transformers; what rotated queries and keys are multiplied
-        by may stand in the norms before them."""
+        """Frequencies by the formula of transformers; the factor of rotated queries and keys may be
+        in the norms before them."""
         folder, path = Folder("tiny-bonsai"), scratch("yarn.gguf")
         c, norms = folder.config, dict(NORMS)
         norms.update({"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"})
@@ -357,8 +357,8 @@ class Twins(Case):
         self.check_same(path, scratch("paretoq.gguf"))
 
     def test_scales_of_other_columns(self):
-        """Column shards that are no multiple of 64 wide are refused as what they are: the weights
-        are ternary."""
+        """Column shards whose width is not a multiple of 64 are refused by that reason, because the
+        weights are ternary."""
         folder = Folder("tiny-deepgrove")  # 192 columns
         for name, (dtype, shape, data) in list(folder.tensors.items()):
             if name.endswith(".scales"):
@@ -374,8 +374,8 @@ class Twins(Case):
         self.assertIn("its scales change at columns", self.ok("info", path, "--json").text)
 
     def test_activations(self):
-        """One scale for every matrix means inputs in int8, unless somebody knows better: a TriLM
-        of one shard, which a folder says and a GGUF file does not."""
+        """One scale per matrix implies int8 inputs unless the source says otherwise: a TriLM with
+        one shard, which a folder states and a GGUF file does not."""
         folder, path = Folder("tiny-bitcpm-llama"), scratch("shard.gguf")
         folder.config.update(rope_scaling=None, pretraining_model_parallel=1)
         for name, (dtype, shape, data) in folder.tensors.items():
@@ -385,8 +385,8 @@ class Twins(Case):
         gguf.write(path, common_keys("llama", folder.config),
                    list(plain_tensors(folder, NORMS, True)))
         expected = self.logits(self.convert(folder.write(scratch("shard")), "shard"))
-        told = self.convert(path, "told", "--activations", "float")
-        self.assertEqual(self.logits(told), expected)
+        stated = self.convert(path, "stated", "--activations", "float")
+        self.assertEqual(self.logits(stated), expected)
         out = scratch("guessed.tern")
         result = self.ok("convert", path, "-o", out, "--no-tokenizer", "--head", "f32")
         self.assertIn("warning: nothing in the source says how inputs", result.err)
@@ -397,7 +397,7 @@ class Twins(Case):
         self.refused(2, "convert", path, "-o", out, "--activations", "int4")
 
     def test_several_scales_where_one_is_due(self):
-        """BitNet's inputs are rounded to int8: the groups of another model make no BitNet."""
+        """BitNet's inputs are rounded to int8: another model's groups do not make a BitNet."""
         folder, path = Folder("tiny-bitcpm-llama"), scratch("groups.gguf")
         c, rows = folder.config, list(plain_tensors(folder, NORMS, False))
         for name, n in (("attn", c["num_attention_heads"] * c["head_dim"]),
@@ -418,7 +418,7 @@ class Twins(Case):
                                       "mean").out)
 
     def test_windows_of_gemma(self):
-        """Layers that see 8 positions, with a rotation of their own."""
+        """Layers with a window of 8 positions and their own rotation."""
         folder, path = Folder("tiny-embed-gemma3"), scratch("gemma.gguf")
         window = ("gemma3.attention.sliding_window", gguf.U32, folder.config["sliding_window"])
         pattern = "gemma3.attention.sliding_window_pattern"
@@ -433,7 +433,7 @@ class Twins(Case):
         self.assertGreater(self.distance(self.states(path, "none"), expected), 1e-5)
 
     def test_head_of_an_embedding_model(self):
-        """A file that names a pooling needs no head: it is left out, and that is said."""
+        """A file with a pooling needs no head: it is skipped with a note."""
         folder, path = Folder("tiny-embed-gemma3"), scratch("headed.gguf")
         gemma_file(path, folder)
         expected = self.states(path, "bare")
@@ -460,8 +460,8 @@ class Twins(Case):
         return max(abs(x - y) for x, y in zip(a, b))
 
     def test_tied_head_beside_the_embeddings(self):
-        """A head that config.json ties to the embeddings is left out, but only where it holds their
-        numbers: otherwise one of the two is wrong."""
+        """A head that config.json ties to the embeddings is skipped, but only if it has the same
+        values: otherwise one of the two is wrong."""
         folder = Folder("tiny-bitcpm4")
         self.assertTrue(folder.config["tie_word_embeddings"])
         expected = self.logits(self.convert(folder.path, "tied"))
@@ -497,8 +497,8 @@ class Twins(Case):
                                               "--no-tokenizer"))
 
     def test_heads_that_belong_to_other_sources(self):
-        """output.weight is a head in GGUF files alone, lm_head.weight in folders alone: elsewhere
-        nobody knows what they are for."""
+        """output.weight is a head in GGUF files only, lm_head.weight in folders only: elsewhere
+        their meaning is unknown."""
         folder, out = Folder("tiny-bitcpm-llama"), scratch("x.tern")
         rows = [row for row in plain_tensors(folder, NORMS, True) if row[0] != "output.weight"]
         embed, = (row for row in rows if row[0] == "token_embd.weight")
@@ -525,7 +525,8 @@ class Twins(Case):
         self.assertIn("the embeddings are U8", error)
 
     def test_padded_vocabulary(self):
-        """A model may have more rows than its tokenizer has tokens: none of them is written."""
+        """A model may have more rows than its tokenizer has tokens: those ids are never generated.
+        """
         folder = Folder("tiny-bitcpm-llama")
         rows = folder.config["vocab_size"]
         for name in ("model.embed_tokens.weight", "lm_head.weight"):

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The checksums of golden/trits.json.
+ * The checksums of golden/trits.json, which the reference computed with zlib.
+ *
+ * Shared by test_trits.c and test_gguf_trits.c.
  */
 #ifndef TRITS_CRC_H
 #define TRITS_CRC_H
@@ -24,7 +26,7 @@ static inline uint32_t crc32_of(const int8_t *bytes, size_t n)
     return ~crc;
 }
 
-/* Have the n trits of a tensor, row by row, the CRC-32 of its entry in golden/trits.json? */
+/* Do the n trits of a tensor, row by row, have the CRC-32 of its entry in golden/trits.json? */
 static inline bool trits_have_crc(const int8_t *trits, size_t n, const json_t *golden)
 {
     char crc[16];
