@@ -2,9 +2,9 @@
  *
  * grammar_cases: compiles schemas and matches texts for test_grammar_oracle.py.
  *
- * A line of stdin is {"schema": ..., "strict": bool, "texts": [...], "walks": n, "seed": s}.
- * A line of stdout is {"status": exit code, "detail": ..., "results": [[n_fit, is_whole], ...],
- * "walks": [text, ...]}; a walk follows bytes that the grammar allows, chosen at random.
+ * A line of stdin is {"schema": ..., "strict": bool, "texts": [...], "walks": n, "seed": s}. A line
+ * of stdout is {"status": exit code, "detail": ..., "results": [[n_fit, is_whole], ...], "walks":
+ * [text, ...]}; a walk is a random sequence of bytes that the grammar allows.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 #define MAX_LINE (16u << 20)
 #define MAX_WALK 60000u
-/* From here on a walk prefers what closes. */
+/* From this length on a walk prefers closing bytes. */
 #define LONG_WALK 300u
 
 static void check(bool is_good)
@@ -57,7 +57,7 @@ static uint8_t choose(struct tn_reader *m, struct tn_rng *rng, size_t n)
     for (uint32_t byte = 0; byte < 256; byte++) {
         if (next_of(m, (uint8_t)byte) < TN_FIRST_SET)
             continue;
-        /* Most of what is allowed inside a string is seldom what makes a difference. */
+        /* Most bytes inside a string are equivalent, so structural bytes are chosen more often. */
         const bool is_marked = strchr("\"\\{}[],:u", (int)byte) && byte;
         for (uint32_t k = is_marked ? 12 : 1; k > 0 && n_bytes < sizeof bytes; k--)
             bytes[n_bytes++] = (uint8_t)byte;

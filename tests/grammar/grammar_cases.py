@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The program grammar_cases, under the emulator when there is one."""
+"""Runs the program grammar_cases, under the emulator if there is one."""
 import json
 import os
 import subprocess

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schemas: what is refused and where, what hostile ones cost; which tokens a grammar allows.
+ * Schemas: refusals and their paths, the cost of hostile ones, and the tokens that a grammar
+ * allows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,9 +29,9 @@ static tern_status compile(struct tern_grammar **g, const char *schema, uint32_t
     return tern_grammar_from_schema(g, schema, strlen(schema), flags, err);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
-static void what_is_not_understood_is_refused_with_its_place(void **state)
+static void unsupported_schemas_are_refused_with_their_path(void **state)
 {
     (void)state;
     static const struct {
@@ -136,7 +137,7 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
     }
 }
 
-/* In a property, so that the place is seen. */
+/* Inside a property, so that the path shows. */
 static void check_refused(const char *limits, tern_status status, const char *detail)
 {
     struct tern_grammar *g;
@@ -152,13 +153,13 @@ static void check_refused(const char *limits, tern_status status, const char *de
     assert_null(g);
 }
 
-static void expressions_are_refused_with_the_place_in_them(void **state)
+static void expressions_are_refused_with_the_position(void **state)
 {
     (void)state;
     static const struct {
         const char *pattern;
         tern_status status;
-        const char *detail; /* behind "pattern": */
+        const char *detail; /* after "pattern": */
     } cases[] = {
         {"a(?=b)", TERN_UNSUPPORTED, "look-ahead at character 1"},
         {"(?!b)", TERN_UNSUPPORTED, "look-ahead at character 0"},
@@ -209,7 +210,7 @@ static void expressions_are_refused_with_the_place_in_them(void **state)
     }
 }
 
-static void limits_are_refused_with_their_place(void **state)
+static void limits_are_refused_with_their_path(void **state)
 {
     (void)state;
     static const struct {
@@ -265,7 +266,7 @@ static void limits_are_refused_with_their_place(void **state)
 
 /* ---- hostile schemas ---- */
 
-/* Each takes its share of the steps that all of a schema may take. */
+/* All limits of a schema share one budget of steps. */
 static void expensive_limits_share_a_budget(void **state)
 {
     (void)state;
@@ -283,7 +284,7 @@ static void expensive_limits_share_a_budget(void **state)
     tn_buf_fini(&schema);
 }
 
-/* A list of n entries, each with its number in it. */
+/* A list of n entries, each containing its number. */
 static void append_list(struct tn_buf *out, const char *entry, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -292,9 +293,9 @@ static void append_list(struct tn_buf *out, const char *entry, int n)
     }
 }
 
-/* What OpenAI's strict mode takes at most: 5,000 properties, 120,000 characters of their names,
- * 1,000 values of "enum", 10 levels of objects. */
-static void schemas_at_the_limits_of_strict_mode_are_taken(void **state)
+/* The limits of OpenAI's strict mode: 5,000 properties, 120,000 characters of their names, 1,000
+ * values of "enum", 10 levels of objects. */
+static void schemas_at_the_limits_of_strict_mode_compile(void **state)
 {
     (void)state;
     struct tern_grammar *g;
@@ -317,7 +318,7 @@ static void schemas_at_the_limits_of_strict_mode_are_taken(void **state)
     tn_buf_fini(&schema);
 }
 
-/* Before the first member each of them can come: as many readings. */
+/* Each of them can be the first member: as many configurations. */
 static void thousands_of_members_may_be_optional(void **state)
 {
     (void)state;
@@ -338,7 +339,7 @@ static void thousands_of_members_may_be_optional(void **state)
     tn_buf_fini(&schema);
 }
 
-/* Definitions each of which refers to the next one twice. */
+/* Definitions, each of which refers to the next one twice. */
 static void append_doubling(struct tn_buf *out, uint32_t n)
 {
     tn_buf_append_text(out, "{\"$ref\":\"#/$defs/0\",\"$defs\":{");
@@ -349,7 +350,7 @@ static void append_doubling(struct tn_buf *out, uint32_t n)
     tn_buf_printf(out, "\"%u\":{\"type\":\"null\"}}}", n);
 }
 
-static void doubling_references_cost_what_they_take(void **state)
+static void doubling_references_are_charged(void **state)
 {
     (void)state;
     struct tern_grammar *g;
@@ -366,7 +367,7 @@ static void doubling_references_cost_what_they_take(void **state)
 }
 
 /* Two alternatives at each level share a prefix: configurations double with the depth. */
-static void readings_that_grow_without_bound_are_given_up(void **state)
+static void unbounded_configurations_are_refused(void **state)
 {
     (void)state;
     static const char schema[] =
@@ -414,7 +415,7 @@ static void schemas_beyond_the_limits_are_refused(void **state)
     for (int i = 0; i < 3000; i++)
         tn_buf_printf(&schema, ",\"value %d\"", i);
     tn_buf_append_text(&schema, "]}");
-    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_OK); /* large, and good */
+    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_OK); /* large but valid */
     tern_grammar_free(g);
     tn_buf_fini(&schema);
 }
@@ -526,7 +527,7 @@ static void check_mask(const struct fixture *f, const struct tern_grammar *g,
     assert_true(n > 0);
 }
 
-/* Follows allowed tokens, each mask against one made token by token. */
+/* Follows allowed tokens and compares each mask with one computed token by token. */
 static void walk_tokens(const struct fixture *f, const struct tern_grammar *g, uint32_t seed)
 {
     struct tn_constraint *c;
@@ -549,7 +550,7 @@ static void walk_tokens(const struct fixture *f, const struct tern_grammar *g, u
     tn_constraint_free(c);
 }
 
-static void masks_are_what_trying_every_token_gives(void **state)
+static void masks_equal_trying_every_token(void **state)
 {
     (void)state;
     static const char *const schemas[] = {
@@ -647,17 +648,17 @@ static void memory_is_known_before_it_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_understood_is_refused_with_its_place),
-        cmocka_unit_test(expressions_are_refused_with_the_place_in_them),
-        cmocka_unit_test(limits_are_refused_with_their_place),
+        cmocka_unit_test(unsupported_schemas_are_refused_with_their_path),
+        cmocka_unit_test(expressions_are_refused_with_the_position),
+        cmocka_unit_test(limits_are_refused_with_their_path),
         cmocka_unit_test(expensive_limits_share_a_budget),
-        cmocka_unit_test(schemas_at_the_limits_of_strict_mode_are_taken),
+        cmocka_unit_test(schemas_at_the_limits_of_strict_mode_compile),
         cmocka_unit_test(thousands_of_members_may_be_optional),
-        cmocka_unit_test(doubling_references_cost_what_they_take),
-        cmocka_unit_test(readings_that_grow_without_bound_are_given_up),
+        cmocka_unit_test(doubling_references_are_charged),
+        cmocka_unit_test(unbounded_configurations_are_refused),
         cmocka_unit_test(schemas_beyond_the_limits_are_refused),
         cmocka_unit_test(strings_and_numbers_are_json),
-        cmocka_unit_test(masks_are_what_trying_every_token_gives),
+        cmocka_unit_test(masks_equal_trying_every_token),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(memory_is_known_before_it_is_taken),
     };

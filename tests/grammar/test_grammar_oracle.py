@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Random schemas and texts: what the grammar of a schema takes is what a validator written here
-says, and whatever can be walked through a grammar is JSON that fits the schema."""
+"""Random schemas and texts: a grammar accepts exactly the texts that a validator written here
+accepts, and every walk through it is JSON that is valid for the schema."""
 import json
 import random
 
@@ -63,7 +63,7 @@ class TooDeep(Exception):
 
 
 def random_value(rng, schema, root, depth=12):
-    """One that fits, as a rule."""
+    """Usually a valid one."""
     if depth == 0:
         raise TooDeep
     if "$ref" in schema:
@@ -96,7 +96,7 @@ def random_value(rng, schema, root, depth=12):
 
 
 def mutated(rng, value):
-    """Like the value, with something else somewhere."""
+    """The value with a random change."""
     if isinstance(value, dict) and value and rng.random() < 0.8:
         items = list(value.items())
         i, what = rng.randrange(len(items)), rng.random()
@@ -125,12 +125,12 @@ def mutated(rng, value):
 # ---- the oracle ----
 
 def same(a, b):
-    """Equal, where True is not 1."""
+    """Equality in which True differs from 1."""
     return json.dumps(a) == json.dumps(b)
 
 
 def fits(value, schema, root):
-    """Does the value fit, its members in the order of the schema?"""
+    """Is the value valid, with its members in the order of the schema?"""
     if schema is True or not schema:
         return True
     if "$ref" in schema:
@@ -163,7 +163,7 @@ def fits(value, schema, root):
 
 
 def forms(rng, value, is_compact):
-    """Texts of a value: as close as can be, as Python writes it, and in lines."""
+    """Texts of a value: compact, as Python writes it, and in lines."""
     yield json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     if not is_compact:
         yield json.dumps(value, ensure_ascii=False)
@@ -173,7 +173,7 @@ def forms(rng, value, is_compact):
 def make_case(rng, seed):
     root = random_root(rng)
     texts = []
-    is_compact = '"const"' in json.dumps(root)  # containers in it have one form
+    is_compact = '"const"' in json.dumps(root)  # containers in it have one spelling
     for _ in range(6):
         try:
             value = random_value(rng, root, root)

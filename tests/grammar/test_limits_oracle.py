@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Strings with expressions and formats, numbers with bounds and multiples: what the grammar of a
-schema takes is what Python's own modules say (re, datetime, ipaddress, uuid, fractions), and what
-can be walked through a grammar fits.  Where jsonschema is installed it has to agree."""
+"""Strings with expressions and formats, numbers with bounds and multiples: a grammar accepts what
+Python's own modules accept (re, datetime, ipaddress, uuid, fractions), and every walk through it
+is valid. If jsonschema is installed it must agree."""
 import datetime
 import ipaddress
 import json
@@ -32,7 +32,7 @@ def validates(schema, value):
 
 # ---- expressions ----
 
-# As ECMA-262 has it, and as Python means the same.
+# In ECMA-262, and the equivalent in Python.
 LETTERS = [("a", "a"), ("b", "b"), ("é", "é"), ("😀", "😀"), ('"', '"'), (r"\\", r"\\"),
            (r"\n", r"\n"), (r"\u0001", r"\x01"), (r"\x62", "b"), (r"\u{1F600}", "😀"),
            (r"\uD83D\uDE00", "😀"), (r"\.", r"\."), (r"\/", "/"), (" ", " "), ("日", "日"),
@@ -65,7 +65,7 @@ def random_piece(rng, depth):
         return ecma, python
     low = rng.randint(0, 3)
     q = rng.choice(["?", f"{{{low}}}", f"{{{low},{low + rng.randint(0, 3)}}}", "??"])
-    if not set("*+,") & set(re.sub(r"\[.*?\]", "", ecma)):  # what is endless in itself takes ages
+    if not set("*+,") & set(re.sub(r"\[.*?\]", "", ecma)):  # nested quantifiers take too long
         q = rng.choice([q, "*", "+", f"{{{low},}}", "*?"])
     return ecma + q, f"(?:{python}){q}"
 
@@ -136,7 +136,7 @@ def has_length(schema, word):
 
 
 def check_lengths(counts):
-    """Characters are counted as Python does, whatever bytes and escapes they take."""
+    """Characters are counted as in Python, whatever their bytes and escapes."""
     rng = random.Random(22)
     cases = [(random_range(rng, rng.choice((3, 12, 60))), None) for _ in range(120)]
     for _ in range(N_EXPRESSIONS // 2):
@@ -299,26 +299,26 @@ def is_in(schema, x):
     return all(test(exact(schema[word])) for word, test in tests.items() if word in schema)
 
 
-def plain(x, n_behind):
-    """A fraction with so many digits behind the point, cut."""
-    digits = str(int(abs(x) * 10 ** n_behind)).rjust(n_behind + 1, "0")
-    text = digits[:-n_behind] + "." + digits[-n_behind:] if n_behind else digits
+def plain(x, n_fraction):
+    """A fraction truncated to that many digits after the point."""
+    digits = str(int(abs(x) * 10 ** n_fraction)).rjust(n_fraction + 1, "0")
+    text = digits[:-n_fraction] + "." + digits[-n_fraction:] if n_fraction else digits
     return ("-" if x < 0 else "") + text
 
 
 def is_written(schema, text):
-    """Is it one of the spellings that numbers within limits have?"""
-    whole, _, behind = text.lstrip("-").partition(".")
-    is_zero = not (whole + behind).strip("0")
+    """Is it one of the spellings of numbers within limits?"""
+    whole, _, fraction = text.lstrip("-").partition(".")
+    is_zero = not (whole + fraction).strip("0")
     if text.startswith("-") and is_zero:
         return False
     if schema["type"] == "integer":
         bounds = [abs(v) for word, v in schema.items() if "imum" in word]
-        return not behind and len(whole) <= max([16] + [len(str(b)) for b in bounds])
+        return not fraction and len(whole) <= max([16] + [len(str(b)) for b in bounds])
     step = str(Fraction(repr(schema["multipleOf"]))) if "multipleOf" in schema else None
     scale = 99 if step is None else next(n for n in range(20) if (Fraction(step) * 10 ** n)
                                          .denominator == 1)
-    return len(whole) + len(behind) <= 15 and len(behind) <= scale
+    return len(whole) + len(fraction) <= 15 and len(fraction) <= scale
 
 
 def number_texts(rng, schema):
@@ -355,14 +355,14 @@ def check_numbers(counts):
             counts["fit" if expected else "unfit"] += 1
         for walk in answer["walks"]:
             assert is_in(schema, Fraction(walk.strip())), (schema, walk)
-            # What is exact in decimals is not in doubles, where a validator divides by 0.3.
+            # Decimals are exact where doubles are not: a validator divides by 0.3.
             doubles = {word: v for word, v in schema.items() if word != "multipleOf"}
             assert validates(doubles, json.loads(walk)), (schema, walk)
             counts["walked"] += 1
 
 
 def random_enum(rng):
-    """Values of several types, and limits to strings and numbers."""
+    """Values of several types, with limits of strings and numbers."""
     words = ["".join(rng.choices(CHARACTERS, k=rng.randint(0, 6))) for _ in range(8)]
     numbers = [rng.choice((1, -1)) * rng.choice((rng.randint(0, 40), rng.randint(0, 400) / 8,
                                                  10 ** rng.randint(1, 18), 1e-7 * rng.randint(1, 9),
@@ -378,7 +378,7 @@ def random_enum(rng):
 
 
 def check_enums(counts):
-    """Of the values those are left that fit the limits beside them."""
+    """Of the enumerated values only those within the limits remain."""
     rng = random.Random(23)
     cases = [random_enum(rng) for _ in range(N_LIMITS)]
     texts = [[json.dumps(v, ensure_ascii=False, separators=(",", ":")) for v in schema["enum"]]
@@ -397,7 +397,7 @@ def check_enums(counts):
                     "pattern" not in schema or re.search(python, value) is not None)
             elif isinstance(value, (int, float)) and not isinstance(value, bool):
                 expected = is_in(schema, exact(value))
-            if "\\u00" not in word:  # which may be spelled in other ways
+            if "\\u00" not in word:  # which may have other spellings
                 assert status == 0 and is_whole == expected, (schema, word, expected)
                 counts["fit" if expected else "unfit"] += 1
         for walk in answer["walks"]:
@@ -406,7 +406,7 @@ def check_enums(counts):
 
 
 def check_fractions():
-    """A fraction in "enum" or "const" has the fewest digits that are read as the same."""
+    """A fraction in "enum" or "const" has the shortest digits that parse to the same number."""
     text = '[1,0.1,{"a \\n":-0.7,"b":[]},{}]'
     cases = [({"enum": [0.1]}, "0.1"), ({"enum": [7, -1.1, "x"]}, "-1.1"),
              ({"enum": [1e-7]}, "1e-07"), ({"enum": [1e300]}, "1e+300"), ({"enum": [1E2]}, "100.0"),
@@ -420,7 +420,7 @@ def check_fractions():
 
 
 def check_edges():
-    """Whole ranges of a small size, digit by digit, and the ends of 64 bits."""
+    """Small ranges completely, digit by digit, and the limits of 64 bits."""
     cases, wanted = [], []
     for low, high, step in ((-12, 105, 1), (7, 7, 1), (-100, -9, 3), (0, 0, 1), (95, 1010, 5)):
         cases.append({"schema": {"type": "integer", "minimum": low, "maximum": high,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Words of schemas that libraries write: oneOf, allOf, and members of objects beside those that are
-named. Texts that fit and that do not, and walks whose values are checked."""
+"""Keywords of schemas that libraries generate: oneOf, allOf, and members of objects besides the
+named ones. Valid and invalid texts, and walks whose values are checked."""
 import json
 
 from grammar_cases import run
@@ -25,7 +25,7 @@ DICT = {"type": "object", "additionalProperties": INT}
 AB = {"type": "object", "properties": {"a": TEXT, "ab": TEXT, "ü": TEXT, "q\"": TEXT},
       "required": ["ab"], "additionalProperties": INT}
 
-# schema, texts that fit, texts that do not
+# schema, valid texts, invalid texts
 CASES = [
     ({"oneOf": [CAT, DOG], "discriminator": {"propertyName": "kind", "mapping": {"cat": "#/x"}}},
      ['{"kind":"cat","lives":9}', '{"kind":"dog","name":"Rex"}'],
@@ -104,7 +104,7 @@ def check(cases, strict):
 
 
 def check_many_names():
-    """Thousands of members beside others, long names, and names in each other."""
+    """Thousands of members, long names, and names that are prefixes of others."""
     names = [f"member {i:04}" for i in range(2000)] + ["n" * i for i in range(1, 300)]
     schema = {"type": "object", "properties": {name: TEXT for name in names},
               "additionalProperties": INT}
@@ -116,7 +116,7 @@ def check_many_names():
 
 
 def check_expensive_merges():
-    """Parts that double, and large parts in many places, are given up in time."""
+    """Schemas that double, and large schemas in many places, are refused in time."""
     double = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}, {"$ref": f"#/$defs/a{i + 1}"}]}
               for i in range(25)}
     large = {"type": "object", "properties": {f"p{i}": INT for i in range(3000)}}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern run --schema: the answer is JSON that fits, and what the schema does wrong is said."""
+"""tern run --schema: the answer is valid JSON, and errors in the schema are reported."""
 import datetime
 import json
 import os
@@ -50,7 +50,7 @@ class RunSchema(command.TestCase):
         self.assertEqual(threads[0], threads[1])
 
     def test_the_plan_counts_it(self):
-        """A grammar of 60,000 states, the list of tokens, and what follows the text."""
+        """A grammar of 60,000 states, the list of tokens, and the memory of the text."""
         self.write({"type": "string", "maxLength": 60000})
         need = {}
         for flags in ((), ("--schema", self.path)):
