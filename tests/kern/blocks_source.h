@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks as GGUF files hold them, made for tests and benchmarks.
+ * Blocks in the encodings of GGUF files, generated for tests and benchmarks.
+ *
+ * One row per type: its layout, its sizes, and the offsets of its scales.
  */
 #ifndef TN_TEST_BLOCKS_SOURCE_H
 #define TN_TEST_BLOCKS_SOURCE_H
@@ -14,7 +16,7 @@
 struct blocks_type {
     const char *name;
     uint32_t layout, block, n_bytes;
-    uint32_t n_scales, scale[2]; /* where its f16 scales are */
+    uint32_t n_scales, scale[2]; /* offsets of its f16 scales */
     bool has_known_answers;
 };
 
@@ -41,13 +43,13 @@ static inline const struct blocks_type *blocks_type_of(uint32_t layout)
 
 enum blocks_fill {
     FILL_BLOCKS_RANDOM,
-    FILL_BLOCKS_ONES,  /* all bits but those of scales set: the largest codes; -1 of Q8_0 */
+    FILL_BLOCKS_ONES,  /* all bits except the scales are set: the largest codes; -1 for Q8_0 */
     FILL_BLOCKS_ZEROS, /* the smallest codes */
-    FILL_BLOCKS_LEAST, /* -128 of Q8_0 */
+    FILL_BLOCKS_LEAST, /* -128 for Q8_0 */
     N_BLOCKS_FILLS
 };
 
-/* Zeros of both signs, the smallest and the largest scales, most of them ordinary. */
+/* Mostly ordinary scales; also zeros of both signs, the smallest and the largest ones. */
 static inline uint16_t blocks_random_scale(struct tn_rng *rng)
 {
     static const uint16_t edges[] = {0, 0x8000, 1, 0x8001, 0x03FF, 0x0400, 0x7BFF, 0xFBFF};

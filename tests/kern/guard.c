@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Guarded buffers and CPU features for the kernel tests and bench_kern.
+ * Guarded buffers, and the CPU features of this machine, for the kernel tests and bench_kern.
+ *
+ * A read or write past a buffer faults or changes a canary.
  */
 #include "kern/guard.h"
 
@@ -25,9 +27,8 @@ static void out_of_memory(void)
     abort();
 }
 
-/* TERN_TEST_READ_AHEAD=N leaves N bytes between a buffer and the guard page behind it, for
- * emulators that read the lanes which a masked load leaves out (qemu 7.2 does).  Writes are noticed
- * there all the same. */
+/* TERN_TEST_READ_AHEAD=N leaves N bytes between a buffer and its guard page, for emulators that
+ * read the masked-out lanes of a load (qemu 7.2).  Canaries still detect writes there. */
 static size_t read_ahead(void)
 {
     const char *text = getenv("TERN_TEST_READ_AHEAD");
@@ -82,7 +83,7 @@ uint32_t tn_test_cpu_features(void)
     uint32_t features = 0;
     if (__builtin_cpu_supports("ssse3"))
         features |= TN_CPU_SSSE3;
-    /* Every CPU with AVX2 has F16C; not every compiler knows the word. */
+    /* Every CPU with AVX2 has F16C, but some compilers do not know its name. */
     if (__builtin_cpu_supports("avx2"))
         features |= TN_CPU_AVX2 | (has_avxvnni() ? TN_CPU_AVXVNNI : 0);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

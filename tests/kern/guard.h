@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Buffers for kernel tests: between pages that cannot be touched, with canaries
- * where a page border cannot be, and the instruction sets of this CPU.
+ * Buffers for kernel tests between inaccessible pages, with canaries where a page border is
+ * impossible, and the instruction sets of this CPU.
  *
  *   | no access | canary ... [ data ] canary | no access |     TN_GUARD_AT_END
  *   | no access | [ data ] canary ...        | no access |     TN_GUARD_AT_START
@@ -28,10 +28,10 @@ struct tn_guard {
 
 #define TN_GUARD_BYTE 0xA5
 
-/* Returns g->data, aligned to `align` (a power of two up to the page size). Fails the test when
- * memory is short. */
+/* Returns g->data, aligned to `align` (a power of two up to the page size). Fails the test when out
+ * of memory. */
 void *tn_guard_new(struct tn_guard *g, size_t n_bytes, size_t align, enum tn_guard_side side);
-/* True while no canary was written. */
+/* Are all canaries unchanged? */
 bool tn_guard_is_intact(const struct tn_guard *g);
 void tn_guard_free(struct tn_guard *g);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The layouts of matrices in blocks: known answers of every GGUF type, every row of a tile, the
- * order of bytes that tern/model_format.h states, scales that are refused.
+ * The block layouts of matrices: known answers for every GGUF type, every row of a tile, the byte
+ * order that tern/model_format.h specifies, and refused scales.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -33,14 +33,15 @@ static void *read_file(const char *name, const char *end, size_t *n_bytes)
     return data;
 }
 
-/* Bit for bit, but for the sign of zero. */
+/* Compares bits, except for the sign of zero. */
 static void check_value(const char *name, size_t i, float got, float want)
 {
     if (tn_f32_to_bits(got) != tn_f32_to_bits(want) && !(got == 0 && want == 0))
         fail_msg("%s: value %zu is %.9g, expected %.9g", name, i, (double)got, (double)want);
 }
 
-/* The file's blocks as a matrix of n_rows equal rows: each row of a tile must come out. */
+/* Packs the file's blocks as a matrix of n_rows equal rows: each row of a tile must unpack
+ * correctly. */
 static void check_known(const struct blocks_type *type, const uint8_t *source, size_t n_bytes,
                         const float *want, uint32_t n_rows)
 {
@@ -85,7 +86,7 @@ static void test_known_answers(void **state)
     }
 }
 
-/* Q4_1 and Q5_1, for which there are no files: their definition, d * q + m. */
+/* Q4_1 and Q5_1, for which there are no files: compared with their definition, d * q + m. */
 static void test_types_with_offset(void **state)
 {
     (void)state;
@@ -115,7 +116,7 @@ static void test_types_with_offset(void **state)
     }
 }
 
-/* Files grow by the padding of rows, and by at most a line for each tile. */
+/* Files grow by the padding of rows, and by at most a cache line per tile. */
 static void test_sizes(void **state)
 {
     (void)state;
@@ -131,7 +132,7 @@ static void test_sizes(void **state)
             }
 }
 
-/* The bytes of a tile, worded as the format's header does: Q6_K has every kind of part. */
+/* The bytes of a tile by the format's header; Q6_K has every kind of section. */
 static void test_order(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * exp and the rotary table against the C library in double, and against the definition.
+ * exp and the rotary table, compared with the C library in double precision and with the
+ * definition.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 #include "kern/tanh.h"
 #include "kern/trig.h"
 
-/* |got - want| in units of the last place of (float)want. */
+/* got - want| in ulps of (float)want. */
 static double ulp_error(float got, double want)
 {
     float nearest = fabsf((float)want);
@@ -56,12 +57,13 @@ static void test_exp_borders(void **state)
     assert_true(tn_exp_f32(nextafterf(TN_EXP_MAX, infinity)) == infinity);
     assert_true(tn_exp_f32(infinity) == infinity);
     assert_true(isnan(tn_exp_f32(tn_f32_from_bits(0x7FC00000u))));
-    /* The borders are where they are said to be. */
+    /* The limits are exact. */
     assert_true(exp((double)nextafterf(TN_EXP_MIN, -infinity)) < 0x1p-126);
     assert_true(exp((double)nextafterf(TN_EXP_MAX, infinity)) > 0x1.fffffep127);
 }
 
-/* A larger argument never gives a smaller result, near 0 where softmax looks closely. */
+/* A larger argument never gives a smaller result; near 0, which matters for softmax, every float is
+ * tested. */
 static void test_exp_is_monotonic(void **state)
 {
     (void)state;
@@ -73,7 +75,7 @@ static void test_exp_is_monotonic(void **state)
     }
 }
 
-/* About 4 million values, up to where it is 1. */
+/* About 4 million values, up to where the result is 1. */
 static void test_tanh_is_accurate(void **state)
 {
     (void)state;
@@ -153,7 +155,7 @@ static void test_rope_table(void **state)
     }
 }
 
-/* The bits that every machine must have. */
+/* The bits that every machine must produce. */
 static void test_rope_bits(void **state)
 {
     (void)state;

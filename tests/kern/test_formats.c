@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every format of the list, with every form of the input that it may take: its
- * products against sums in double of what its rows unpack to and of the input as
- * the form holds it, for one, few and many inputs, with and without adding; the
- * same bits for an input in any company and at every kernel level.
+ * Every format of the list with every precision of activations it supports: products are compared
+ * with double-precision sums of the unpacked rows and the rounded inputs, for one, few and many
+ * inputs, with and without adding.  An input gives the same bits in any batch and at every kernel
+ * level.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -70,7 +70,7 @@ static void fill_data(const struct tn_format *format, uint8_t *data, uint64_t n_
         data[bad] = data[bad + 1 < n_bytes ? bad + 1 : bad] = 0;
 }
 
-/* One kind of scales of the format; offsets and shifts of planes stay zeros. */
+/* One kind of scales of the format; offsets and shifts of planes stay zero. */
 static void fill_scales(uint8_t *scales, const struct tern_file_tensor *t)
 {
     const uint64_t n_bytes = t->scale_kind == TERN_SCALE_ROW
@@ -148,7 +148,7 @@ static void bench_fini(struct bench *b)
         free(all[i]);
 }
 
-/* Value c of input t as the form holds it. */
+/* Value c of input t after rounding. */
 static double input_at(const struct tn_acts *a, enum tn_act act, uint32_t t, uint32_t c)
 {
     const size_t padded = tn_kern_pad(a->cols), half = tn_x16_half(a->cols);
@@ -170,7 +170,7 @@ static double input_at(const struct tn_acts *a, enum tn_act act, uint32_t t, uin
 
 /* ---- products ---- */
 
-/* dst [n][rows] for inputs first ... first + n - 1, by as many rows as a call takes. */
+/* dst [n][rows] for inputs first ... first + n - 1, in calls of as many rows as allowed. */
 static void multiply(struct bench *b, const struct tn_matrix *w, float *dst, float add,
                      uint32_t first, uint32_t n)
 {
@@ -187,7 +187,7 @@ static void check_values(struct bench *b, const struct tn_matrix *w, const float
 {
     float *row = take(w->cols * sizeof(float));
     for (uint32_t r = 0; r < w->rows; r++) {
-        /* Formats that are no tables unpack nothing; the kernels' tests know their values. */
+        /* Formats that are not for tables unpack nothing; the kernels' tests check their values. */
         if (!w->format->unpack_row)
             break;
         w->format->unpack_row(row, w, r, &b->worker);
@@ -280,7 +280,7 @@ static void every_format_multiplies(void **state)
             }
 }
 
-/* Matrix 2 of a stack multiplies as it does by itself. */
+/* Matrix 2 of a stack multiplies like a single matrix. */
 static void check_stack(const struct tn_format *format, uint32_t scale_kind)
 {
     struct tn_matrix one, stack, slice;

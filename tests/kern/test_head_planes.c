@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The head in planes: packing is lossless, the bounds hold at every stage, and what greedy choice
- * and top-k see is what the plain q8 head gives, to the bit.
+ * The head in planes: packing is lossless, bounds hold at every stage, and greedy choice and top-k
+ * see the same bits as with the plain q8 head.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,16 +19,16 @@
 #include "model/head.h"
 
 enum kind {
-    RANDOM,      /* rows and states without structure: the worst for the savings */
-    PEAKED,      /* the state lies along a row, as in text that is easy to go on with */
-    ADVERSARIAL, /* the state lies along what stage 0 leaves open of a row */
-    OUTLIERS,    /* a few columns of the state carry most of it */
-    EQUAL_ROWS,  /* many rows are the same: ties */
+    RANDOM,      /* unstructured rows and states: few savings */
+    PEAKED,      /* the state is parallel to a row, as in predictable text */
+    ADVERSARIAL, /* the state is parallel to the part of a row that stage 0 leaves undetermined */
+    OUTLIERS,    /* a few columns of the state dominate */
+    EQUAL_ROWS,  /* many equal rows: ties */
     CENTRED,     /* some columns nearly constant and large, the others small; some rows differ */
     N_KINDS
 };
 
-/* Kinds whose rows are those of the kind before. */
+/* Kinds that reuse the rows of the kind before. */
 static const bool has_same_rows[N_KINDS] = {
     [PEAKED] = true, [ADVERSARIAL] = true, [OUTLIERS] = true};
 
@@ -46,8 +46,8 @@ static const uint32_t layouts[] = {TERN_LAYOUT_Q4, TERN_LAYOUT_Q6, TERN_LAYOUT_Q
 static struct tn_rng rng;
 static struct tn_kernels kernels;
 
-/* Nearly normal with deviation 209: the sum of eight bytes.  In integers and with one random
- * number, because most of the time of this test goes here, above all under an emulator. */
+/* Nearly normal with deviation 209: the sum of eight bytes.  Integers and a single random number,
+ * because most of this test's time is spent here, above all under an emulator. */
 static int32_t normal_209(void)
 {
     const uint64_t bytes = tn_rng_next(&rng), low = 0x00FF00FF00FF00FF;
@@ -147,7 +147,7 @@ static void head_fini(struct head *h)
 
 static uint32_t n_violations;
 
-/* Bounds of all rows that a stage has read. */
+/* Checks the bounds of all rows that a stage has read. */
 static void check_bounds(const struct head *h, uint32_t stage)
 {
     for (uint32_t r = 0; r < h->rows; r++) {
@@ -184,7 +184,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The least logit among the n_best largest of the rows that are not in `always`. */
+/* The smallest logit among the n_best largest of the rows that are not in `always`. */
 static float least_needed(const struct head *h, uint32_t n_best, const uint32_t *always,
                           uint32_t n_always)
 {
@@ -202,8 +202,8 @@ static float least_needed(const struct head *h, uint32_t n_best, const uint32_t 
     return least;
 }
 
-/* Every row from `least` on, and all of `always`, is exact; the others are exact or minus
- * infinity. */
+/* Every row from `least` on and all of `always` must be exact, the others exact or minus infinity.
+ */
 static void check_result(const struct head *h, float least, const uint32_t *always,
                          uint32_t n_always)
 {
@@ -271,7 +271,7 @@ static void test_choice_is_that_of_the_plain_head(void **state)
     assert_int_equal(n_violations, 0);
 }
 
-/* The bound is not so wide that nothing is saved. */
+/* The bound is tight enough to save work. */
 static void test_peaked_states_read_few_rows(void **state)
 {
     (void)state;
@@ -286,8 +286,8 @@ static void test_peaked_states_read_few_rows(void **state)
     head_fini(&h);
 }
 
-/* The threshold comes from exact logits: of rows without structure few are left, where lower bounds
- * would leave 600. */
+/* The threshold comes from exact logits: of unstructured rows few remain, where lower bounds would
+ * leave 600. */
 static void test_leaders_rule_out_most_rows(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static void test_states_without_bounds(void **state)
     }
 }
 
-/* Columns that are nearly constant cost nothing, and rows that have few bits are known early. */
+/* Nearly constant columns cost nothing, and rows with few bits are determined early. */
 static void test_centred_rows_read_fewer_bits(void **state)
 {
     (void)state;
@@ -344,11 +344,11 @@ static void test_rows_come_back(void **state)
     }
 }
 
-/* Searches of several states, more than read a plane at once, in groups that allow the same rows:
- * each gives what it gives alone. */
+/* Searches of several states, more than share one read of a plane, in groups that allow the same
+ * rows: each gives the result of a single search. */
 #define TOGETHER 11u
 
-static void test_searches_together_give_what_each_gives(void **state)
+static void test_joint_searches_equal_single_ones(void **state)
 {
     (void)state;
     static struct head heads[TOGETHER];
@@ -357,7 +357,7 @@ static void test_searches_together_give_what_each_gives(void **state)
     for (uint32_t i = 0; i < TOGETHER; i++) {
         head_init(&heads[i], rows, cols, PEAKED, TERN_LAYOUT_Q8_PLANES);
         s[i] = &heads[i].s;
-        s[i]->w = &heads[0].w; /* the state stays its own */
+        s[i]->w = &heads[0].w; /* the state is kept */
         s[i]->n_allowed = i < 9 ? rows : 520;
         s[i]->n_best = 1 + i % 4;
         s[i]->n_first = 2;
@@ -395,7 +395,7 @@ int main(void)
         cmocka_unit_test(test_peaked_states_read_few_rows),
         cmocka_unit_test(test_leaders_rule_out_most_rows),
         cmocka_unit_test(test_states_without_bounds),
-        cmocka_unit_test(test_searches_together_give_what_each_gives),
+        cmocka_unit_test(test_joint_searches_equal_single_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of matrices in blocks: every row of kern_list.h that this CPU runs returns the bits of
- * the formulas of kern.h, which are written down here once more, for every layout, and stays within
- * the stated error of float64.  Inputs and outputs lie against pages that cannot be touched.
+ * Products of matrices in blocks: every row of kern_list.h that this CPU supports returns the bits
+ * of the formulas of kern.h, which are implemented here again, for every layout, and stays within
+ * the stated error of float64.  Inputs and outputs end at inaccessible pages.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -25,9 +25,9 @@
 
 enum input_fill {
     INPUT_RANDOM,
-    INPUT_WIDE,      /* of many magnitudes, also between blocks */
+    INPUT_WIDE,      /* of many magnitudes, also across blocks */
     INPUT_LARGEST,   /* every value rounds to the largest integer */
-    INPUT_SMALLEST,  /* to the smallest */
+    INPUT_SMALLEST,  /* every value rounds to the smallest integer */
     INPUT_LOW_DIGIT, /* low digits of -128 */
     N_INPUT_FILLS
 };
@@ -43,7 +43,7 @@ struct problem {
     int16_t *code;          /* [padded rows][cols] */
     float *values;          /* [MAX_INPUTS][cols] inputs */
     struct tn_guard x8, x16, f32;
-    float *want;            /* [MAX_INPUTS][rows] of the operation */
+    float *want;            /* [MAX_INPUTS][rows] expected results */
     struct tn_rng rng;
 };
 
@@ -66,7 +66,7 @@ static float random_input(struct problem *p, uint32_t col)
         return 3.0f;
     case INPUT_SMALLEST:
         return -3.0f;
-    default: /* 32639 makes 1 of the factor of 16 bits */
+    default: /* 32639 makes the 16-bit factor 1 */
         return col % 128 == 0 ? 32639.0f : -128.0f;
     }
 }
@@ -136,7 +136,7 @@ static void problem_fini(struct problem *p)
 
 /* ---- the formulas ---- */
 
-/* Columns that share a scale, and whether there are minima. */
+/* Columns that share a scale, and whether there are minimums. */
 static uint32_t part_cols(uint32_t layout)
 {
     return layout == TERN_LAYOUT_Q2_K || layout == TERN_LAYOUT_Q3_K || layout == TERN_LAYOUT_Q6_K
@@ -214,8 +214,8 @@ static float expected_f32(const struct problem *p, uint32_t row, uint32_t t)
     return y;
 }
 
-/* In float64, and in *size the sum of the magnitudes that were added, the largest input of each 128
- * columns for all of them. */
+/* In float64; *size: the sum of the magnitudes that were added, assuming the largest input of each
+ * 128 columns for all of them. */
 static double exact(const struct problem *p, uint32_t row, uint32_t t, double *size)
 {
     const float *x = p->values + (size_t)t * p->w.cols;
@@ -241,7 +241,7 @@ struct op {
     const char *name;
     float (*expected)(const struct problem *p, uint32_t row, uint32_t t);
     bool is_gemm;
-    double error; /* relative: half a step, and what f32 sums lose */
+    double error; /* relative: half a step, and the rounding of f32 sums */
 };
 
 static const struct op ops[] = {
@@ -271,7 +271,7 @@ static void call(const struct tn_kernel_row *row, const struct op *op, float *ds
                                                x + t * x_bytes);
 }
 
-/* What the formula gives, which is near what float64 gives. */
+/* The result of the formula, which must be close to that of float64. */
 static void expect(struct problem *p, const struct op *op, uint32_t n_inputs)
 {
     p->want = malloc(MAX_INPUTS * p->w.rows * sizeof *p->want);
@@ -324,7 +324,7 @@ static void run(const struct problem *p, const struct tn_kernel_row *row, const 
     tn_guard_free(&scratch);
 }
 
-/* Every kernel of the operation; all counts of inputs where `all`. */
+/* Runs every kernel of the operation; with `all` for every number of inputs. */
 static void run_all(const struct problem *p, const struct op *op, bool all)
 {
     const uint32_t align = op->is_gemm ? TN_GEMM_ROW_ALIGN : 16;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The float kernels: every row of kern_list.h that this CPU runs must give the bits of ref, for
- * every size around its blocks, with inputs and outputs against pages that cannot be touched.
- * What ref gives is checked by test_kern_formula.c.
+ * The float kernels: every row of kern_list.h that this CPU supports must return the bits of ref,
+ * for every size around its blocks, with inputs and outputs that end at inaccessible pages.
+ * test_kern_formula.c checks the results of ref.
  *
- * "The same bits": a result that is not a number only has to be not a number; its sign and
- * payload differ between architectures and kern.h does not promise them.
+ * "The same bits" for NaN only means NaN: sign and payload differ between architectures, and kern.h
+ * does not promise them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@
 static uint32_t features;
 static struct tn_rng rng;
 
-/* ---- guarded buffers of one check ---- */
+/* ---- guarded buffers of a check ---- */
 
 static struct {
     struct tn_guard guards[16];
@@ -46,7 +46,7 @@ static float *take_f32(size_t n)
     return take(n * sizeof(float), sizeof(float));
 }
 
-/* Ends a check; the next one lies against the other side. */
+/* Ends a check; the next one uses the other side of the guard. */
 static void release_all(const struct tn_kernel_row *row)
 {
     for (size_t i = 0; i < memory.n; i++) {
@@ -64,10 +64,10 @@ static void release_all(const struct tn_kernel_row *row)
 enum fill {
     FILL_PLAIN,   /* between -2 and 2 */
     FILL_WIDE,    /* 2^-40 ... 2^40 */
-    FILL_TINY,    /* subnormal numbers and the least normal ones */
+    FILL_TINY,    /* subnormal numbers and the smallest normal ones */
     FILL_HUGE,    /* near the largest: sums overflow */
     FILL_SPARSE,  /* mostly zeros of both signs */
-    FILL_SPECIAL, /* some infinities and some that are not a number */
+    FILL_SPECIAL, /* some infinities and NaNs */
     N_FILLS
 };
 
@@ -107,7 +107,7 @@ static void fill_bytes(void *p, size_t n)
         ((unsigned char *)p)[i] = (unsigned char)(tn_rng_next(&rng) >> 20);
 }
 
-/* f16 values: all finite ones, and with FILL_SPECIAL infinities too. */
+/* f16 values: all finite ones, with FILL_SPECIAL also infinities. */
 static void fill_f16(uint16_t *x, size_t n, enum fill fill)
 {
     fill_bytes(x, n * sizeof *x);
@@ -150,7 +150,7 @@ static char shape_text[120];
 
 #define SHAPE(...) (snprintf(shape_text, sizeof shape_text, __VA_ARGS__), shape_text)
 
-/* ---- one check per operation: fn against ref ---- */
+/* ---- a check per operation: fn against ref ---- */
 
 typedef void check_fn(const struct tn_kernel_row *row, uint32_t n, enum fill fill);
 
@@ -241,11 +241,11 @@ static void check_add_i32_f32(const struct tn_kernel_row *row, uint32_t n, enum 
     check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
 }
 
-typedef tn_relu2_mul_f32_fn gate_fn; /* and silu, gelu */
+typedef tn_relu2_mul_f32_fn gate_fn; /* also for silu and gelu */
 
 static void check_gate(const struct tn_kernel_row *row, gate_fn *ref, uint32_t n, enum fill fill)
 {
-    /* Where exp begins to overflow, and where its results begin to be subnormal. */
+    /* Where exp begins to overflow, and where its results become subnormal. */
     const float edges[] = {-TN_EXP_MAX, nextafterf(-TN_EXP_MAX, -INFINITY), -TN_EXP_MIN,
                            nextafterf(-TN_EXP_MIN, INFINITY)};
     float *gate = take_filled(n, fill);
@@ -282,9 +282,9 @@ static void check_gelu_mul_f32(const struct tn_kernel_row *row, uint32_t n, enum
 
 static void check_cap_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
-    /* Both sides of the border of the polynomial, and where exp overflows. */
-    const float cap = 8.0f, border = cap * TN_TANH_SMALL;
-    const float edges[] = {border, nextafterf(border, 0), -border, nextafterf(-border, 0),
+    /* Both sides of the limit of the polynomial, and values at which exp overflows. */
+    const float cap = 8.0f, limit = cap * TN_TANH_SMALL;
+    const float edges[] = {limit, nextafterf(limit, 0), -limit, nextafterf(-limit, 0),
                            cap * TN_EXP_MAX / 2, -cap * TN_EXP_MAX};
     float *want = take_filled(n, fill);
     float *got = take_f32(n);
@@ -296,7 +296,7 @@ static void check_cap_f32(const struct tn_kernel_row *row, uint32_t n, enum fill
     check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
 }
 
-/* n is half a head. */
+/* n is half of a head. */
 static void check_rope_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const uint32_t n_heads = 1 + n % 4, stride = 2 * n + n % 3 * 5;
@@ -348,7 +348,7 @@ static void check_gemv(const struct tn_kernel_row *row, uint32_t n, enum fill fi
     check_f32(row, got, want, n_dst, SHAPE("%u x %u, %u tokens", n_rows, n, n_tokens));
 }
 
-/* An input of n columns for the planes of the head, zeros behind them. */
+/* An input of n columns for the planes of the head, followed by zeros. */
 static int16_t *take_plane_input(uint32_t n, enum fill fill, uint32_t t)
 {
     const size_t n_x = tn_plane_row_bytes(n, 8);
@@ -359,7 +359,7 @@ static int16_t *take_plane_input(uint32_t n, enum fill fill, uint32_t t)
         x[i] = (int16_t)TN_MAX(TN_MIN((int)x[i], (int)TN_PLANE_X_MAX), -(int)TN_PLANE_X_MAX);
     for (uint32_t i = 0; i < n && fill == FILL_HUGE; i++)
         x[i] = (int16_t)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (31u * n));
-    /* One digit for most columns, as in a search, and the least values that take two. */
+    /* One digit for most columns, as in a search, and the smallest values that need two. */
     for (uint32_t i = 0; i < n && fill == FILL_PLAIN; i++)
         x[i] = (int16_t)(i % 700 == 90 + t ? -129 : i % 700 == 400 - t ? 128 : x[i] % 129);
     return x;
@@ -378,7 +378,7 @@ static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fi
     int32_t *got = take(n_dst * sizeof *got, sizeof *got);
     int32_t *want = take(n_dst * sizeof *want, sizeof *want);
     void *scratch = take(TN_PLANE_SCRATCH_BYTES, 64);
-    /* The padding of a row holds garbage; the zeros of x make it harmless. */
+    /* The padding of a row is arbitrary; the zeros of x make it harmless. */
     for (uint32_t k = 0; k < (bits == 5 ? 2u : 1u); k++) {
         uint8_t *plane = take(9 * row_bytes[k], 1);
         fill_bytes(plane, 9 * row_bytes[k]);
@@ -429,7 +429,8 @@ static void check_add_i32_f64(const struct tn_kernel_row *row, uint32_t n, enum 
     check_bytes(row, got, want, n * sizeof *want, SHAPE("n %u fill %d", n, (int)fill));
 }
 
-/* With and without open bits; infinities and NaN too, though no file that opens has them. */
+/* With and without undetermined bits; also infinities and NaN, which no file that opens contains.
+ */
 static void check_bound_logits(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const struct tn_bound_terms terms = {.factor = 0.01, .add = -3.0, .base = 0.75, .slope = 0.125,
@@ -449,7 +450,8 @@ static void check_bound_logits(const struct tn_kernel_row *row, uint32_t n, enum
     }
 }
 
-/* n is the number of columns: rows of any form and bits, in a whole block and in the last one. */
+/* n is the number of columns: rows of any pattern and number of bits, in a whole block and in the
+ * last one. */
 static void check_unpack_planes(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const uint32_t n_rows = TERN_PLANE_BLOCK_ROWS + 2;
@@ -478,8 +480,8 @@ struct cache {
     uint16_t *scales;
 };
 
-/* A cache of the row's type, n_pos and n_q drawn around the tiles, sometimes a whole block;
- * n / 16 + 1 sixteens. */
+/* A cache of the row's type; n_pos and n_q around the tiles, sometimes a whole block; n / 16 + 1
+ * sixteens. */
 static struct cache take_cache(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const char *type = strrchr(row->op, '_') + 1;
@@ -585,7 +587,7 @@ static void check_exp_sum_f32(const struct tn_kernel_row *row, uint32_t n, enum 
     check_f32(row, &sum, &want_sum, 1, SHAPE("n %u fill %d, the sum", n, (int)fill));
 }
 
-/* A list, and nothing behind it. */
+/* A list that ends at an inaccessible page. */
 static void check_list(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     uint32_t *got = take(n * sizeof *got, sizeof *got);
@@ -599,12 +601,12 @@ static void check_list(const struct tn_kernel_row *row, uint32_t n, enum fill fi
         memcpy(same, x, n * sizeof *same);
         n_want = tn_list_positive_f32_ref(want, same, n);
         n_got = ((tn_list_positive_f32_fn *)row->fn)(got, x, n);
-        check_f32(row, x, same, n, SHAPE("n %u fill %d, what is left", n, (int)fill));
+        check_f32(row, x, same, n, SHAPE("n %u fill %d, remaining values", n, (int)fill));
     } else {
         int8_t *x = take(n, 1);
         fill_bytes(x, n);
         for (uint32_t i = 0; i < n && fill != FILL_WIDE; i++)
-            x[i] = (int8_t)(x[i] % 2); /* half of them zeros */
+            x[i] = (int8_t)(x[i] % 2); /* half of them are zero */
         n_want = tn_list_nonzero_i8_ref(want, x, n);
         n_got = ((tn_list_nonzero_i8_fn *)row->fn)(got, x, n);
     }
@@ -693,8 +695,8 @@ static void test_like_ref(void **state)
     assert_true(n_checked >= 1);
 }
 
-/* Every operation has its check, here, in test_kern_ternary.c, test_kern_x16.c or
- * test_kern_blocks.c. */
+/* Every operation has a check, here, in test_kern_ternary.c, test_kern_x16.c or test_kern_blocks.c.
+ */
 static void test_no_row_is_forgotten(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The float kernels of the reference level against what kern.h says, written down here once more
- * and plainly.
+ * The float kernels of the reference level, compared with a second, direct implementation of the
+ * formulas in kern.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 static struct tn_rng rng;
 
-/* Between -2 and 2, times 2^-20 ... 2^20 when the range is wide. */
+/* Between -2 and 2, times 2^-20 ... 2^20 if the range is wide. */
 static void fill_f32(float *x, size_t n, bool is_wide)
 {
     for (size_t i = 0; i < n; i++) {
@@ -65,7 +65,7 @@ static void assert_same(float got, float want)
 static void test_quant_rounds_to_even(void **state)
 {
     (void)state;
-    /* 127 / 127 = 1: the values are their own codes. */
+    /* 127 / 127 = 1: values equal their codes. */
     const float x[] = {127.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -126.5f, 0.0f, 3.49f};
     const int8_t want[] = {127, 0, 2, 2, 0, -2, -126, 0, 3};
     int8_t q[TN_X_PAD];
@@ -116,7 +116,7 @@ static void test_small_formulas(void **state)
     tn_add_i32_f32_ref(y, sum, 2, 0.5f);
     assert_memory_equal(y, added, sizeof added);
 
-    /* A quarter turn, then none, two heads with a gap. */
+    /* A quarter turn, then none; two heads with a gap. */
     float x[] = {1, 2, 3, 4, 99, 5, 6, 7, 8};
     const float turned[] = {-3, 2, 1, 4, 99, -7, 6, 5, 8};
     const float cos[] = {0, 1}, sin[] = {1, 0};
@@ -127,7 +127,8 @@ static void test_small_formulas(void **state)
     assert_same(tn_max_f32_ref(zeros, 3), 0.0f);
 }
 
-/* Against the definition, on integers, whose sums are exact; a block of 8 is scaled by 8^-1/2. */
+/* Compared with the definition on integers, whose sums are exact; a block of 8 is scaled by 8^-1/2.
+ */
 static void test_hadamard_is_the_definition(void **state)
 {
     (void)state;
@@ -146,7 +147,7 @@ static void test_hadamard_is_the_definition(void **state)
         assert_same(x[i], want[i]);
     for (uint32_t i = 0; i < 4; i++)
         x[i] = (float)(i == 2);
-    tn_hadamard_f32_ref(x, 4, 4); /* 4^-1/2 is exact, and the transform its own inverse */
+    tn_hadamard_f32_ref(x, 4, 4); /* 4^-1/2 is exact, and the transform is its own inverse */
     tn_hadamard_f32_ref(x, 4, 4);
     for (uint32_t i = 0; i < 4; i++)
         assert_same(x[i], (float)(i == 2));
@@ -232,7 +233,7 @@ static float scale_of(const struct small_cache *c, int t, int d)
     return tn_f16_to_f32(c->scales[d / 64 * (int)TN_KV_BLOCK + t]);
 }
 
-/* kern.h's formula to the bit. */
+/* kern.h's formula, bit by bit. */
 static void test_q8_scores(void **state)
 {
     (void)state;
@@ -283,7 +284,7 @@ static void test_q8_weighted_sums(void **state)
     }
 }
 
-/* Weights of zero behind the last valid position change nothing: prefill relies on it. */
+/* Zero weights after the last valid position change nothing: prefill relies on it. */
 static void test_zero_weights_change_nothing(void **state)
 {
     (void)state;
@@ -333,7 +334,7 @@ static void test_kv_rows(void **state)
     for (int i = 64; i < 128; i++)
         assert_int_equal(q[i], 0);
 
-    x[0] = 1e30f; /* its scale does not fit into f16 */
+    x[0] = 1e30f; /* its scale exceeds f16 */
     x[1] = -INFINITY;
     tn_kv_store_q8_ref(q, scales, x, 64);
     assert_int_equal(scales[0], 0x7BFF);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ternary kernels: every row of kern_list.h that this CPU runs, against sums written down
- * here from the weights themselves.  Inputs and outputs lie against pages that cannot be touched;
- * what a kernel may not write is checked byte by byte.
+ * The ternary kernels: every row of kern_list.h that this CPU supports, compared with sums computed
+ * here from the weights.  Inputs and outputs end at inaccessible pages; memory that a kernel must
+ * not write is checked byte by byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +89,7 @@ static void problem_fini(struct problem *p)
     tn_guard_free(&p->data);
 }
 
-/* x [tn_kern_pad(cols)] with zeros behind cols. */
+/* x [tn_kern_pad(cols)] with zeros beyond cols. */
 static void fill_inputs(struct problem *p, int8_t *x)
 {
     memset(x, 0, tn_kern_pad(p->cols));
@@ -97,7 +97,7 @@ static void fill_inputs(struct problem *p, int8_t *x)
         x[c] = random_input(p);
 }
 
-/* The sum of one row; rows behind the last are padding. */
+/* The sum of one row; rows beyond the last are padding. */
 static int32_t expected_sum(const struct problem *p, uint32_t row, const int8_t *x)
 {
     int32_t sum = 0;
@@ -218,7 +218,7 @@ static void test_r2(const struct tn_kernel_row *row, struct problem *p)
 #define FEW_INPUTS 8u
 #define UNTOUCHED 0x5A5A5A5A
 
-/* Rows of the list and who takes them. */
+/* A list of rows, and the inputs that use each. */
 struct few_list {
     struct tn_guard rows, takers, x, dst;
     int32_t x_sum[FEW_INPUTS];
@@ -347,7 +347,7 @@ static void test_sum(void **state)
 
 /* ---- gemm ---- */
 
-/* What the caller of a gemm computes of its inputs. */
+/* The sums of its inputs that the caller of a gemm computes. */
 static void sum_inputs(struct tn_guard *x_sum, const int8_t *x, size_t x_stride, uint32_t cols,
                        uint32_t n_tokens)
 {
@@ -426,7 +426,7 @@ static void test_gemm_many_tokens(void **state)
 
 /* ---- unpacking ---- */
 
-/* Runs of any bytes, like the reference. */
+/* Runs of arbitrary bytes, compared with the reference. */
 static void check_unpack(const struct tn_kernel_row *row, uint32_t n_runs, size_t stride,
                          struct tn_rng *rng)
 {
@@ -460,7 +460,7 @@ static void test_unpack_t5(void **state)
                     check_unpack(&tn_kernel_rows[i], n, stride, &rng);
 }
 
-/* ---- all of them ---- */
+/* ---- all kernels ---- */
 
 typedef void test_fn(const struct tn_kernel_row *row, struct problem *p);
 
@@ -506,7 +506,7 @@ static void test_sizes(void **state)
     test_shape(op, 449, 513, FILL_RANDOM, TN_GUARD_AT_START);
 }
 
-/* The largest sums, at sizes around the points where narrow accumulators are emptied. */
+/* The largest sums, at sizes around the points where narrow accumulators are flushed. */
 static void test_extremes(void **state)
 {
     const struct op *op = *state;
@@ -524,7 +524,7 @@ static void test_long_rows(void **state)
     test_shape(op, 3, 70001, FILL_PLUS_TIMES_MINUS, TN_GUARD_AT_END);
 }
 
-/* The longest row that the contract allows; in the layout where it is small. */
+/* The longest row that the contract allows, in the layout where it is small. */
 static void test_longest_row(void **state)
 {
     (void)state;
@@ -538,7 +538,7 @@ static void test_many_rows(void **state)
     test_shape(op, 4200, 130, FILL_RANDOM, TN_GUARD_AT_END);
 }
 
-/* A table and the kernel that reads it come from the same level, whatever the CPU has. */
+/* A table and the kernel that reads it come from the same level, whatever the CPU supports. */
 static void test_selection_is_consistent(void **state)
 {
     (void)state;

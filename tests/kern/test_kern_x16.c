@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Ternary products of inputs that are not rounded to int8, with scales per group: every row of
- * kern_list.h that this CPU runs returns the bits of the formulas of kern.h, which are written down
- * here once more, and stays within the stated error of float64.  Inputs and outputs lie against
- * pages that cannot be touched.
+ * kern_list.h that this CPU supports returns the bits of the formulas of kern.h, which are
+ * implemented here again, and stays within the stated error of float64.  Inputs and outputs end at
+ * inaccessible pages.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@
 
 enum fill {
     FILL_RANDOM,
-    FILL_WIDE,      /* inputs of many magnitudes, also between blocks, and scales of both signs */
+    FILL_WIDE,      /* inputs of many magnitudes, also across blocks, and scales of both signs */
     FILL_LARGEST,   /* weights +1, every input rounds to 32639: the largest sums */
     FILL_SMALLEST,  /* weights +1, inputs -32639 */
     FILL_LOW_DIGIT, /* weights +1, low digits -128: their smallest sums */
@@ -105,7 +105,7 @@ static float random_input(struct problem *p, uint32_t col)
         return 3.0f;
     case FILL_SMALLEST:
         return -3.0f;
-    default: /* 32639 makes 1 of the factor */
+    default: /* 32639 makes the factor 1 */
         return col % 128 == 0 ? 32639.0f : -128.0f;
     }
 }
@@ -192,7 +192,7 @@ static float expected_f32(const struct problem *p, uint32_t row, const float *x)
     return y;
 }
 
-/* In float64, and in *size the sum of the magnitudes that were added, block maxima for inputs. */
+/* In float64; *size: the sum of the magnitudes that were added, with block maximums as inputs. */
 static double exact(const struct problem *p, uint32_t row, const float *x, double *size)
 {
     double y = 0;
@@ -229,14 +229,14 @@ static void check_error(const struct problem *p, const struct tn_kernel_row *row
                  p->rows, p->cols, (int)p->fill, r, (double)got, want);
 }
 
-/* A form of inputs: what an input takes in memory, how it is made, what a row then gives. */
+/* An activation format: its size, how it is made, and the expected result of a row. */
 struct form {
-    const char *name; /* the end of the operations' names */
+    const char *name; /* suffix of the operations' names */
     size_t (*n_bytes)(uint32_t cols);
     void (*make)(void *dst, const float *x, uint32_t n);
     float (*expected)(const struct problem *p, uint32_t row, const uint8_t *x);
-    double error; /* half a step, and what f32 sums lose */
-    uint32_t n_few; /* inputs of a gemv, at most */
+    double error; /* half a step, and the rounding of f32 sums */
+    uint32_t n_few; /* maximum inputs of a gemv */
 };
 
 static size_t f32_bytes(uint32_t cols)
@@ -314,7 +314,7 @@ static void check_intact(const struct tn_kernel_row *row, const struct tn_guard 
 
 /* ---- gemv ---- */
 
-/* values [n_tokens][cols], made: these rounded. */
+/* values [n_tokens][cols]; made: the same, rounded. */
 static void run_gemv(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
                      uint32_t row_end, const float *values, const uint8_t *made, uint32_t n_tokens)
 {
@@ -471,7 +471,8 @@ static void test_long_rows(void **state)
 
 /* ---- inputs ---- */
 
-/* Minus the sums of `part` columns each, of a block of n_block, are at byte `at` and following. */
+/* Checks that the negated sums of `part` columns each, in a block of n_block, start at byte `at`.
+ */
 static void check_minus_sums(const uint8_t *x16, uint32_t n, uint32_t block, uint32_t n_block,
                              uint32_t part, size_t at)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Packing into T2, T5, R2 and C2 against the definitions of tern/model_format.h,
- * written down here a second time, element by element.
+ * Packing into T2, T5, R2 and C2, compared with a second implementation of the definitions in
+ * tern/model_format.h, element by element.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static uint32_t padded(uint32_t n, uint32_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Byte and bit position of element (r, c), as the format's header words it. */
+/* Byte and bit position of element (r, c) by the format's header. */
 static size_t position(uint32_t layout, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
                        uint32_t *shift)
 {
@@ -130,7 +130,7 @@ static void test_blocks_are_independent(void **state)
 static void decode(int trits[5], const int *v)
 {
     static const struct {
-        const char *bits, *trits; /* lower case letters are the bits of that name; ? is any */
+        const char *bits, *trits; /* lower-case letters are the bits with that name; ? is any */
     } table[] = {
         {"00ijk", "ijk"}, {"010jk", "2jk"}, {"011ik", "i2k"}, {"100ji", "ij2"},
         {"1010k", "22k"}, {"1011j", "2j2"}, {"1100i", "i22"}, {"11010", "222"},
@@ -168,7 +168,7 @@ static int code_of(const int8_t *trits, uint32_t g, uint32_t k, uint32_t field)
     return trits[k * 128 + 4 * g + field] + 1;
 }
 
-/* One run, all of whose codes are looked up in the table; every one of the 243 occurs. */
+/* A run whose codes are all looked up in the table; nearly all of the 243 codes occur. */
 static void test_codes_of_t5(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void test_codes_of_t5(void **state)
     assert_true(n_seen > 230); /* of 243, in 1536 places */
 }
 
-/* Rows and columns padded with zeros; each 64 rows have their runs side by side. */
+/* Rows and columns are zero-padded; the runs of each 64 rows are adjacent. */
 static void test_shapes_of_t5(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void test_shapes_of_t5(void **state)
 
 /* ---- scales of T2 ---- */
 
-/* As the format's header words it: bands of 256 rows, groups, tiles of 64 rows, rows. */
+/* By the format's header: bands of 256 rows, groups, tiles of 64 rows, rows. */
 static size_t scale_position(uint32_t rows, uint32_t cols, uint32_t group, uint32_t r, uint32_t c)
 {
     const size_t n_groups = padded(cols, group) / group;
@@ -251,7 +251,8 @@ static void check_scales(uint32_t rows, uint32_t cols, uint32_t group, bool is_f
     tn_pack_rows(packed, TERN_LAYOUT_T2, rows, cols, 0, rows, trits);
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t g = 0; g < n_groups; g++) {
-            const float scale = (float)((r * 31 + g * 7) % 2048) * 0x1p-12f; /* f16 and f32 */
+            /* exact in f16 and f32 */
+            const float scale = (float)((r * 31 + g * 7) % 2048) * 0x1p-12f;
             const size_t at = scale_position(rows, cols, group, r, g * group);
             scales[(size_t)r * n_groups + g] = scale;
             if (is_f16)
