@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * A program around the line editor, for test_line_editor.py: answers each message with its size, a
- * sum, when it had it (tn_now_ns), and its text in hexadecimal when it is short.
+ * sum, the time of its arrival (tn_now_ns), and its text in hexadecimal if it is short.
  *
- *   /wait     is busy until Ctrl-C comes        /preset TEXT   the next line begins with TEXT
- *   /work N   is busy for N ms                  /end N         ends by signal N
- *   /leave    ends
+ *   /wait     is busy until Ctrl-C             /preset TEXT   the next line begins with TEXT
+ *   /work N   is busy for N ms                 /end N         ends by signal N
+ *   /leave    exits
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ static void be_busy(double seconds)
     tn_interrupt_clear();
 }
 
-/* False: leave. */
+/* false: exit. */
 static bool handle(const struct tn_line_reader *reader, struct tn_buf *message)
 {
     const char *text = tn_buf_text(message);

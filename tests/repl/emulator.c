@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The terminal of emulator.h.
+ * The terminal of emulator.h: interprets the sequences that the line editor writes.
+ *
+ * Unknown sequences are counted, and a test fails if there are any.
  */
 #include "emulator.h"
 
@@ -20,7 +22,7 @@ void emulator_init(struct emulator *t, int rows, int columns)
 
 static void clear_cells(struct emulator *t, int row, int from, int to)
 {
-    /* Half of a wide character does not stay. */
+    /* Overwriting half of a wide character erases the other half. */
     if (from > 0 && t->cells[row][from][0] == 1)
         t->cells[row][from - 1][0] = 0;
     for (int i = from; i < to; i++)
@@ -111,7 +113,7 @@ static void control(struct emulator *t, bool is_private, int number, bool has_nu
         t->n_unknown++;
 }
 
-/* ESC [ ...; returns its bytes. */
+/* Interprets ESC [ ...; returns its length. */
 static size_t sequence(struct emulator *t, const char *bytes, size_t n)
 {
     size_t at = 2;
@@ -158,7 +160,7 @@ void emulator_write(struct emulator *t, const char *bytes, size_t n)
         at += one(t, bytes + at, n - at);
 }
 
-/* Blanks that were written are as blank as those that were not. */
+/* Written blanks equal cells that were never written. */
 static const char *cell_text(const struct emulator *t, int row, int column)
 {
     const char *cell = t->cells[row][column];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A small terminal for tests: what the line editor's bytes put on a screen.  Its widths are those
- * of single code points, as in terminals that know no clusters.
+ * A small terminal for tests: the screen that the line editor's output produces.  Widths are those
+ * of single code points, as in terminals that do not support clusters.
  */
 #ifndef EMULATOR_H
 #define EMULATOR_H
@@ -18,9 +18,9 @@ struct emulator {
     int rows, columns;
     int row, column;
     bool is_wrapping;  /* DECAWM */
-    bool wraps_next;   /* a character was put into the last column */
-    int n_wraps;       /* lines that the terminal broke by itself */
-    int n_unknown;     /* sequences it does not know */
+    bool wraps_next;   /* a character was written to the last column */
+    int n_wraps;       /* lines that the terminal wrapped by itself */
+    int n_unknown;     /* unsupported sequences */
 };
 
 void emulator_init(struct emulator *t, int rows, int columns);

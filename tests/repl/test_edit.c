@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The text that is typed: clusters, words, killing and yanking, undo; messages of several lines;
+ * The text being typed: clusters, words, killing and yanking, undo; messages of several lines;
  * history.
  */
 #include <stdarg.h>
@@ -30,13 +30,13 @@
 #define HAN "\xe6\x9d\xb1"
 #define HEBREW "\xd7\xa9"
 
-static void assert_edit(struct tn_edit *e, const char *before, const char *behind)
+static void assert_edit(struct tn_edit *e, const char *before, const char *after)
 {
     const size_t n = strlen(before);
-    assert_int_equal(e->text.n_bytes, n + strlen(behind));
+    assert_int_equal(e->text.n_bytes, n + strlen(after));
     assert_int_equal(e->cursor, n);
     assert_memory_equal(e->text.data, before, n);
-    assert_memory_equal(e->text.data + n, behind, strlen(behind));
+    assert_memory_equal(e->text.data + n, after, strlen(after));
 }
 
 static void type(struct tn_edit *e, const char *text)
@@ -79,8 +79,8 @@ static void boundaries_agree_in_both_directions(void **state)
         assert_true(tn_grapheme_snap(text, n, pos) >= pos);
 }
 
-/* Wherever a look begins, it finds the boundaries that a reader of the whole text finds. */
-static void boundaries_do_not_depend_on_where_one_looks(void **state)
+/* Scanning from any position finds the same boundaries as reading the whole text. */
+static void boundaries_do_not_depend_on_the_start(void **state)
 {
     (void)state;
     static const char *const parts[] = {"a",          " ",      "\n",     "\xcc\x81",
@@ -112,8 +112,8 @@ static void boundaries_do_not_depend_on_where_one_looks(void **state)
     }
 }
 
-/* Deleting a word of 100,000 letters, in scripts that are written without blanks: a look back at
- * the whole text for each letter would take minutes. */
+/* Deletes a word of 100,000 letters in scripts without blanks: scanning the whole text for each
+ * letter would take minutes. */
 static void long_words_take_linear_time(void **state)
 {
     (void)state;
@@ -154,23 +154,23 @@ static void backspace_takes_whole_clusters(void **state)
     }
 }
 
-/* Deleting what was between makes one cluster of two: the cursor does not stand in it. */
+/* Deleting text can join two clusters; the cursor must not be inside the result. */
 static void the_cursor_stays_on_boundaries(void **state)
 {
     (void)state;
     struct tn_edit e = {0};
     type(&e, "ex");
-    type(&e, "\xcc\x81"); /* on the x */
+    type(&e, "\xcc\x81"); /* combines with the x */
     tn_edit_move(&e, TN_EDIT_START);
     tn_edit_move(&e, TN_EDIT_RIGHT);
     type(&e, "-");
     assert_edit(&e, "e-", "x\xcc\x81");
-    assert_true(tn_edit_replace(&e, 2, 3, "", 0)); /* the x goes, its accent stays */
+    assert_true(tn_edit_replace(&e, 2, 3, "", 0)); /* the x is removed, its accent stays */
     assert_edit(&e, "e-\xcc\x81", "");
     tn_edit_fini(&e);
 }
 
-static void what_is_inserted_is_clean(void **state)
+static void inserted_text_is_cleaned(void **state)
 {
     (void)state;
     struct tn_edit e = {0};
@@ -195,7 +195,7 @@ static void words_and_lines(void **state)
     tn_edit_move(&e, TN_EDIT_BLANK_LEFT);
     assert_edit(&e, "one  ", "two-three\nf\xc3\xbcnf");
     tn_edit_move(&e, TN_EDIT_LINE_START);
-    tn_edit_move(&e, TN_EDIT_LEFT); /* nothing before */
+    tn_edit_move(&e, TN_EDIT_LEFT); /* nothing before it */
     assert_edit(&e, "", "one  two-three\nf\xc3\xbcnf");
     tn_edit_move(&e, TN_EDIT_WORD_RIGHT);
     tn_edit_move(&e, TN_EDIT_WORD_RIGHT);
@@ -213,16 +213,16 @@ static void kills_are_yanked(void **state)
     assert_false(tn_edit_yank(&e));
     type(&e, "one two three");
     assert_true(tn_edit_kill(&e, TN_EDIT_WORD_LEFT));
-    assert_true(tn_edit_kill(&e, TN_EDIT_WORD_LEFT)); /* joins the first */
+    assert_true(tn_edit_kill(&e, TN_EDIT_WORD_LEFT)); /* joins the first kill */
     assert_edit(&e, "one ", "");
     tn_edit_move(&e, TN_EDIT_START);
-    assert_true(tn_edit_kill(&e, TN_EDIT_WORD_RIGHT)); /* another one */
+    assert_true(tn_edit_kill(&e, TN_EDIT_WORD_RIGHT)); /* a new kill */
     assert_edit(&e, "", " ");
     assert_true(tn_edit_yank(&e));
     assert_edit(&e, "one", " ");
     assert_true(tn_edit_yank_pop(&e));
     assert_edit(&e, "two three", " ");
-    assert_true(tn_edit_yank_pop(&e)); /* round again */
+    assert_true(tn_edit_yank_pop(&e)); /* back to the first entry */
     assert_edit(&e, "one", " ");
     tn_edit_move(&e, TN_EDIT_END);
     assert_false(tn_edit_yank_pop(&e));
@@ -292,7 +292,7 @@ static void everything_can_be_undone(void **state)
     tn_edit_fini(&e);
 }
 
-/* Whichever allocation fails: the text is the old or the new one. */
+/* Whichever allocation fails, the text is the old or the new one. */
 static void nothing_breaks_without_memory(void **state)
 {
     (void)state;
@@ -324,7 +324,7 @@ static void assert_message(const char *text, const char *expected)
     tn_buf_fini(&out);
 }
 
-static void when_a_message_is_whole(void **state)
+static void complete_messages_are_detected(void **state)
 {
     (void)state;
     static const struct {
@@ -440,18 +440,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(widths),
         cmocka_unit_test(boundaries_agree_in_both_directions),
-        cmocka_unit_test(boundaries_do_not_depend_on_where_one_looks),
+        cmocka_unit_test(boundaries_do_not_depend_on_the_start),
         cmocka_unit_test(long_words_take_linear_time),
         cmocka_unit_test(backspace_takes_whole_clusters),
         cmocka_unit_test(the_cursor_stays_on_boundaries),
-        cmocka_unit_test(what_is_inserted_is_clean),
+        cmocka_unit_test(inserted_text_is_cleaned),
         cmocka_unit_test(words_and_lines),
         cmocka_unit_test(kills_are_yanked),
         cmocka_unit_test(transposing),
         cmocka_unit_test(typing_is_undone_by_the_word),
         cmocka_unit_test(everything_can_be_undone),
         cmocka_unit_test(nothing_breaks_without_memory),
-        cmocka_unit_test(when_a_message_is_whole),
+        cmocka_unit_test(complete_messages_are_detected),
         cmocka_unit_test(history_is_searched),
         cmocka_unit_test(history_lies_in_a_file),
         cmocka_unit_test(a_strange_history_is_shown_clean),

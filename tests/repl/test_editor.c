@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The editor on a small terminal: layouts, and random keys after each of which the text is well
- * formed, the cursor stands between clusters, and the screen is what a fresh drawing would be.
+ * The editor on a small terminal: layouts, and random keys after each of which the text is
+ * well-formed, the cursor is between clusters, and the screen equals a complete redraw.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,13 +49,13 @@ static void rows_of_a_text(void **state)
     expect_rows("abc", 1, 80, ">abc|", 0, 3);
     expect_rows("a\n\nb", 2, 80, ">a|.|.b|", 1, 2);
     expect_rows("a\n", 2, 80, ">a|.|", 1, 2);
-    /* nine columns but the last: six for text */
+    /* nine columns without the last: six for text */
     expect_rows("abcdefghij", 10, 9, ">abcdef|wghij|", 1, 6);
     expect_rows("abcdef", 6, 9, ">abcdef|", 0, 8);
     expect_rows("abcdefg", 6, 9, ">abcdef|wg|", 1, 2);
     expect_rows("abcde\xe6\x9d\xb1", 5, 9, ">abcde|w\xe6\x9d\xb1|", 1, 2);
     expect_rows("\tx", 1, 80, ">\tx|", 0, 4);
-    expect_rows("abcdefghij", 0, 1, ">abcde|wfghij|", 0, 2); /* eight columns at least */
+    expect_rows("abcdefghij", 0, 1, ">abcde|wfghij|", 0, 2); /* the minimum is eight columns */
 }
 
 static void columns_of_rows(void **state)
@@ -70,7 +70,7 @@ static void columns_of_rows(void **state)
     assert_int_equal(tn_layout_offset(&layout, text, 0, 4), 2);
     assert_int_equal(tn_layout_offset(&layout, text, 0, 99), 5); /* 6 is in the next row */
     assert_int_equal(tn_layout_offset(&layout, text, 1, 99), 8);
-    assert_int_equal(tn_layout_offset(&layout, text, 2, 3), 9); /* within the wide one */
+    assert_int_equal(tn_layout_offset(&layout, text, 2, 3), 9); /* inside the wide character */
     assert_int_equal(tn_layout_offset(&layout, text, 2, 4), 12);
     tn_layout_fini(&layout);
 }
@@ -101,7 +101,7 @@ static enum tn_editor_step press(struct tn_editor *ed, enum tn_key_kind kind, co
     return step;
 }
 
-/* The text is fit to be edited, and drawing it anew on an empty terminal gives what is shown. */
+/* The text is editable, and drawing it on an empty terminal gives the same screen. */
 static void check(struct tn_editor *ed)
 {
     const struct tn_edit *e = &ed->edit;
@@ -149,7 +149,7 @@ static void typing_at_the_end_sends_only_that(void **state)
     tn_editor_fini(&ed);
 }
 
-/* The rows around the cursor are shown of a text that is higher than the terminal. */
+/* Of a text higher than the terminal, the rows around the cursor are shown. */
 static void a_paste_that_is_higher_than_the_terminal(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void a_large_paste_is_quick(void **state)
     tn_editor_fini(&ed);
 }
 
-/* The terminal starts empty, as one that has thrown away what no longer fits. */
+/* The terminal starts empty, like one that has discarded rows that no longer fit. */
 static void another_size(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void history_and_search(void **state)
     emulator_init(&terminal, 24, 80);
     begin(&ed, 80, 24);
     press(&ed, TN_KEY_TEXT, "typed");
-    for (int i = 0; i < 5; i++) /* third, second, its first row, first, and no further */
+    for (int i = 0; i < 5; i++) /* third row, second, its first row, first, and no further */
         press(&ed, TN_KEY_UP, NULL);
     assert_string_equal(tn_buf_text(&ed.edit.text), "first");
     for (int i = 0; i < 5; i++)
@@ -268,7 +268,7 @@ static void history_and_search(void **state)
     assert_string_equal(tn_buf_text(&ed.edit.text), "typed");
     press(&ed, TN_KEY_SEARCH, NULL);
     press(&ed, TN_KEY_TEXT, "line");
-    press(&ed, TN_KEY_LEFT, NULL); /* takes it, then moves */
+    press(&ed, TN_KEY_LEFT, NULL); /* accepts the match, then moves */
     assert_string_equal(tn_buf_text(&ed.edit.text), "second\nline");
     assert_int_equal(ed.edit.cursor, 6);
     show(&ed);
@@ -299,7 +299,7 @@ static void completion_goes_as_far_as_it_can(void **state)
     press(&ed, TN_KEY_TAB, NULL);
     assert_string_equal(tn_buf_text(&ed.edit.text), "/sav");
     show(&ed);
-    press(&ed, TN_KEY_TAB, NULL); /* nothing more: they are listed */
+    press(&ed, TN_KEY_TAB, NULL); /* no longer prefix: the candidates are listed */
     show(&ed);
     assert_int_equal(terminal.row, 2);
     check(&ed);

@@ -131,7 +131,7 @@ static void whole_texts(void **state)
     }
 }
 
-/* Without blanks, line ends and styles; the width of every row. */
+/* Removes blanks, line ends and styles, and checks the width of every row. */
 static void check_rows(const struct tn_buf *out, uint32_t columns, struct tn_buf *bare)
 {
     for (size_t i = 0; i < out->n_bytes; i++)
@@ -144,7 +144,7 @@ static void check_rows(const struct tn_buf *out, uint32_t columns, struct tn_buf
     }
 }
 
-/* Nothing but blanks and line ends changes, no row is too wide, and pieces make no difference. */
+/* Only blanks and line ends change, no row is too wide, and the size of pieces does not matter. */
 static void random_texts(void **state)
 {
     (void)state;

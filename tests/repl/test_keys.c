@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bytes to keys: the same keys however the bytes are cut.
+ * Decoding of keys: the result is the same however the bytes are split.
+ *
+ * Each case is fed whole, in pieces, and byte by byte.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +19,7 @@
 #include "base/compiler.h"
 #include "repl/keys.h"
 
-/* A key as text: characters as they are, pastes in brackets, else the number of the kind. */
+/* A key as text: characters verbatim, pastes in brackets, otherwise the number of the kind. */
 static void note(struct tn_buf *out, const struct tn_key *key)
 {
     if (key->kind == TN_KEY_TEXT)
@@ -117,7 +119,7 @@ static void escape_alone_is_a_key(void **state)
     struct tn_key key;
     expect_key("\x1b", TN_KEY_ESCAPE);
     assert_true(tn_keys_feed(&keys, "\x1b", 1));
-    assert_false(tn_keys_next(&keys, false, &key)); /* the rest of a sequence may come */
+    assert_false(tn_keys_next(&keys, false, &key)); /* the rest of a sequence may follow */
     assert_true(tn_keys_is_partial(&keys));
     assert_true(tn_keys_feed(&keys, "[A", 2));
     assert_true(tn_keys_next(&keys, false, &key));
@@ -132,7 +134,7 @@ static void text_in_all_sizes(void **state)
     char enter[32];
     snprintf(enter, sizeof enter, "ab<%d>c<%d>", TN_KEY_ENTER, TN_KEY_LEFT);
     expect("ab\rc\x1b[D", enter);
-    expect("\xff\xc3(", "\xff\xc3("); /* whoever inserts it cleans it */
+    expect("\xff\xc3(", "\xff\xc3("); /* invalid UTF-8 is cleaned when it is inserted */
 }
 
 static void pastes_are_one_key(void **state)
@@ -142,10 +144,10 @@ static void pastes_are_one_key(void **state)
     expect("\x1b[200~one\rtwo\r\nthree\n\x1b[201~", "<paste one\ntwo\nthree\n>");
     snprintf(text, sizeof text, "x<paste >y<%d>", TN_KEY_ENTER);
     expect("x\x1b[200~\x1b[201~y\r", text);
-    /* control characters and sequences in it do nothing; tabs stay */
+    /* control characters and sequences in it have no effect; tabs stay */
     expect("\x1b[200~a\x03\x04\x1b[31mb\tc\x7f\xc2\x9b" "d\x1b[201\xff\x1b[201~",
            "<paste a[31mb\tcd[201\xef\xbf\xbd>");
-    /* without its end */
+    /* without an end mark */
     expect("\x1b[200~abc", "<paste abc>");
     expect("\x1b[200~abc\x1b[20", "<paste abc[20>");
 }

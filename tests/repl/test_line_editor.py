@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The line editor on a pseudo-terminal, in a program that shows what it reads.
+"""The line editor on a pseudo-terminal, in a program that reports what it reads.
+
 usage: test_line_editor.py EDITOR_PROGRAM"""
 import os
 import random
@@ -35,7 +36,7 @@ class Editor(Terminal):
         super().__init__(program=[PROGRAM, *args], env=env, **keywords)
 
     def message(self):
-        """The next message: its size, its sum, its bytes when it is short, and when it was read."""
+        """The next message: its size, its sum, its bytes if it is short, and when it was read."""
         text = self.expect(rb"got \d+ \d+ \d+ [0-9a-f]* \.\r\n")
         n, total, ns, data = re.search(rb"got (\d+) (\d+) (\d+) ([0-9a-f]*) \.", text).groups()
         return int(n), int(total), bytes.fromhex(data.decode()), int(ns)
@@ -182,7 +183,7 @@ class LineEditor(command.TestCase):
                 t.expect(b"busy")
                 t.send(b"\x03")
                 t.expect(rb"stopped\r+\n> $")
-            for _ in range(100):  # right behind the line, and what else was typed is gone
+            for _ in range(100):  # directly after the line, and other input is discarded
                 t.send(b"/wait\rmore\r\x03")
                 t.expect(rb"stopped\r+\n> $")
             t.send(b"\x04")
@@ -221,7 +222,7 @@ class LineEditor(command.TestCase):
                 best = min(best, (t.message()[3] - start) * 1e-9)
                 t.expect(PROMPT)
         print(f"from Enter to the message: {1000 * best:.2f} ms (goal 2)")
-        self.assertLess(best, 0.5)  # no timer is waited for
+        self.assertLess(best, 0.5)  # it does not wait for a timer
 
     @unittest.skipUnless(os.path.exists("/proc/self/stat"), "needs /proc")
     def test_idle_costs_nothing(self):
@@ -244,7 +245,7 @@ if not IS_SANITIZED:
 
 @unittest.skipUnless(command.NATIVE and os.name == "posix", "needs a POSIX terminal")
 class Restoring(command.TestCase):
-    """The terminal is what it was, and pastes have no brackets any more."""
+    """The terminal is restored, and bracketed paste is off."""
 
     def check(self, t, before, text_too=True):
         text, code = t.finish()
@@ -278,8 +279,8 @@ class Restoring(command.TestCase):
                 self.assertEqual(code, -number)
 
     def test_signals_at_random_moments(self):
-        """What was written last is looked at where the system keeps it: not when the terminal's
-        owner ends, nor when Ctrl-C or Ctrl-Z are signals, which flush it."""
+        """The last output is read where the system keeps it: not after the terminal's controlling
+        process exits, nor when Ctrl-C or Ctrl-Z are signals, which discard it."""
         numbers = [n for n in ENDS if n != signal.SIGINT]
         keys = [b"text", b"/work 3\r", b"\x1b[200~pasted\rlines\x1b[201~", b"\r", UP, b"\x12x", b"\x03",
                 b"\x1b", b"\x1a", b"one\\\r", b"\x0c", b"/work 1\r\x03"]
