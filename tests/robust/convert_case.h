@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the converter's tests share.  The includer defines DIR first, a
- * directory of its own (made by CMake), and includes cmocka.
+ * Helpers of the converter's tests.  The includer first defines DIR, a folder that no other test
+ * uses (made by CMake), and includes cmocka.
  */
 #ifndef CONVERT_CASE_H
 #define CONVERT_CASE_H
@@ -43,7 +43,7 @@ static void expect_failure(const char *what, tern_status expected, const char *t
     assert_nothing_left();
 }
 
-/* What an earlier test or run may have left. */
+/* Removes leftovers of an earlier test or run. */
 static int clean(void **state)
 {
     (void)state;

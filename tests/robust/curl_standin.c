@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A stand-in for curl on Windows, for tests under an emulator that has none: reads the options that
- * tern writes (hub/curl.c), asks a server of this computer, and copies its answer, head and body,
- * to standard output.  http alone, one request, until the server closes or the length is reached.
+ * A replacement of curl on Windows, for tests under an emulator without it: reads the options that
+ * tern writes (hub/curl.c), sends a request to a server on this computer, and copies the response,
+ * head and body, to standard output.  http only, one request, until the server closes or the length
+ * is reached.
  */
 #define WIN32_LEAN_AND_MEAN
 #include <winsock2.h>
@@ -22,7 +23,7 @@ struct options {
     char host[256], port[16], path[4096], range[64], header[4096];
 };
 
-/* The value between the quotes of `name = "value"`; false: another option. */
+/* The value of `name = "value"`; false: another option. */
 static bool read_option(char *dst, size_t n_dst, const char *line, const char *name)
 {
     const size_t n_name = strlen(name);
@@ -72,7 +73,8 @@ static void send_request(SOCKET s, const struct options *o)
     send(s, text, n, 0);
 }
 
-/* Bytes of the answer, head included; -1: the head states no length, or is not complete. */
+/* Bytes of the response including its head; -1: no length in the head, or the head is incomplete.
+ */
 static long long expected_bytes(const char *bytes, size_t n)
 {
     for (size_t i = 0; i + 4 <= n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The small Hugging Face directory of model_dir.h: tensors from a generator with a fixed seed, in
- * the form that the test asks for (latent floats, or packed trits), and config.json as text.
+ * The small Hugging Face folder of model_dir.h: tensors from a generator with a fixed seed, in the
+ * requested encoding (latent floats or packed trits), and config.json as text.
  */
 #include "robust/model_dir.h"
 
@@ -63,7 +63,7 @@ static const struct row rows[] = {
     {"model.norm.weight", 0, 32, false},
 };
 
-/* Announces a tensor of n_bytes bytes and returns the place of its data. */
+/* Declares a tensor of n_bytes bytes.  Returns the address of its data. */
 static unsigned char *add_tensor(struct model_dir *m, const char *name, const char *dtype,
                                  const char *shape, size_t n_bytes)
 {
@@ -118,7 +118,7 @@ static void add_packed(struct model_dir *m, const struct row *row, struct tn_rng
     put_float(add_tensor(m, scale, "BF16", "[1]", 2), MODEL_BF16, 0, 0.25f);
 }
 
-/* Twice as many query heads, with head_dim given, and a head. */
+/* Adds twice as many query heads, with head_dim given, and a head. */
 static void add_wide(struct model_dir *m, const struct row *row, struct tn_rng *rng)
 {
     struct row wide = *row;

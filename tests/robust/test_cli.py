@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The command line as its users meet it: arguments, streams, prompts, exit codes."""
+"""The command line from the user's side: arguments, streams, prompts, exit codes."""
 import json
 import os
 import re
@@ -43,7 +43,7 @@ class Help(command.TestCase):
 
     def test_the_list_of_commands_fits_one_screen(self):
         lines = self.ok("--help").text.splitlines()
-        self.assertLess(len(lines), 24)  # one is for the shell's prompt
+        self.assertLess(len(lines), 24)  # one line is left for the shell's prompt
         self.assertLessEqual(max(map(len, lines)), 80)
         examples = [line.split("   ")[0].split() for line in lines if line.startswith("  tern ")]
         self.assertEqual(sorted(words[1] for words in examples), sorted(COMMANDS))
@@ -128,7 +128,7 @@ class Arguments(command.TestCase):
                 self.assertIn(named, text)
                 self.assertIn(hint, text)
 
-    def test_words_of_other_programs_get_what_tern_has(self):
+    def test_words_of_other_programs_get_tern_equivalents(self):
         for arguments, named, hint in (
                 (["run", "-t", "4", "-p", "x"], '"-t"', "--threads N"),
                 (["perplexity", "-t", "4"], '"-t"', "--threads N"),
@@ -147,7 +147,7 @@ class Arguments(command.TestCase):
                 text = self.refused(2, *arguments)
                 self.assertIn(f"unknown {'flag' if named[1] == '-' else 'command'} {named}; ", text)
                 self.assertIn(hint, text)
-        # Where the flag that would be recommended is missing too, it is not.
+        # If the suggested flag does not exist here either, nothing is suggested.
         self.assertNotIn("--threads", self.refused(2, "info", "-t", "4"))
 
     def test_hints_recommend_what_exists(self):
@@ -230,7 +230,7 @@ class Arguments(command.TestCase):
             with self.subTest(arguments=arguments):
                 self.ok("run", self.model, "-n", "2", *arguments)
 
-    def test_flags_stand_anywhere(self):
+    def test_flags_may_be_anywhere(self):
         expected = self.ok("run", self.model, "-p", "Hi", "-n", "4", "--greedy").out
         for arguments in (["run", "-p", "Hi", "-n", "4", "--greedy", self.model],
                           ["run", "-n=4", "--greedy", self.model, "--prompt=Hi"],
@@ -254,7 +254,7 @@ class Arguments(command.TestCase):
         self.assertIn("$TERN_MODEL: missing.tern: ", result.err)
         self.assertNotIn("$", command.tern("info", "absent.tern", env=env).err)
 
-    def test_nothing_is_found_and_the_places_are_named(self):
+    def test_nothing_is_found_and_the_folders_are_named(self):
         if not POSIX:
             raise unittest.SkipTest("copies the executable")
         os.makedirs(scratch("bin"), exist_ok=True)
@@ -317,7 +317,7 @@ class Paths(command.TestCase):
         self.assertEqual(sorted(os.listdir(folder)), ["prompt.txt", "source", "\u6a21\u578b.tern"])
 
     def test_messages_are_cut_between_characters(self):
-        for name in ("y", "yy"):  # letters of two bytes: one of the cuts would have halved one
+        for name in ("y", "yy"):  # two-byte letters: one of the cuts would split one
             folder = os.path.join(scratch(name), *["\u0434\u043b\u0438\u043d\u043d\u043e" * 18] * 5)
             os.makedirs(folder)
             path = os.path.join(folder, "m.tern")
@@ -344,7 +344,7 @@ class Streams(command.TestCase):
 
     @unittest.skipUnless(POSIX, "sockets as standard output")
     def test_output_is_streamed(self):
-        """A socket of packets keeps the writes apart, however late they are read."""
+        """A packet socket keeps the writes apart, however late they are read."""
         import socket
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
@@ -557,7 +557,7 @@ class Generation(command.TestCase):
         self.assertRegex(note, r"\Atern: note: -n 513 is more than the cap of 512 .*\n\Z")
 
     def test_json_statistics_are_the_last_line_alone(self):
-        """Notes before the text and after it, both streams in one file, and a text without \\n."""
+        """Notes before and after the text, both streams in one file, and a text without \\n."""
         for flags in (["-n", "900", "--ram", "2G"], ["--ctx", "20"], ["-n", "1"], ["-v", "-n", "3"],
                       ["-n", "3", "--stop", "a"]):
             with self.subTest(flags=flags):
@@ -570,7 +570,7 @@ class Generation(command.TestCase):
                 self.assertIn("stop", json.loads(lines[-2]))
                 self.assertEqual(done.stdout.count(b'{"prompt_tokens"'), 1)
 
-    def test_what_ended_a_text_is_said(self):
+    def test_the_end_of_a_text_is_explained(self):
         result = self.ok("run", self.model, "--raw", "-p", "Once", "--ignore-eos", "--ram", "2G",
                          "-n", "900", "--stats=json")
         self.assertIn("512", result.err)
@@ -610,7 +610,7 @@ class Generation(command.TestCase):
 
 
 class Chat(command.TestCase):
-    """Off a terminal: a turn per line."""
+    """Without a terminal: a turn per line."""
 
     def setUp(self):
         self.model = command.model()
@@ -652,7 +652,7 @@ class Chat(command.TestCase):
                 messages.append({"role": "assistant", "content": answer})
 
     def answer_before(self, messages, next_ids, rest):
-        """The answer that the next turn's ids hold: what stdout shows up to some newline."""
+        """The answer within the ids of the next turn: stdout up to some newline."""
         for end in [i for i, c in enumerate(rest) if c == "\n"]:
             trial = messages + [{"role": "assistant", "content": rest[:end]}]
             rendered = self.ok("tokenize", self.model, "--chat", "--no-generation-prompt",
@@ -683,7 +683,7 @@ class Chat(command.TestCase):
         self.assertEqual(result.code, 3)
         self.assertEqual(len(result.err.splitlines()), 1)
         self.assertEqual(result.out, self.chat(["Hi"], "-n", "4").out)
-        # What was said before stays.
+        # Earlier messages stay.
         result = self.chat(["Hi", "word " * 3000, "And?"], "-n", "4", "-v")
         self.assertNotIn("forgotten", result.err)
         expected = self.ids_of_turns(self.chat(["Hi", "And?"], "-n", "4", "-v"))
@@ -695,7 +695,7 @@ class Chat(command.TestCase):
         self.assertEqual(len(result.err.splitlines()), 1)
         self.assertIn("16777216", result.err)
         self.assertEqual(result.out, self.chat(["Hi"], "-n", "4").out)
-        # Also where only the newline of a line that goes on had room.
+        # Also if only the newline of a continued line had room.
         result = self.chat(['"""' + "x" * ((16 << 20) - 3), "yy"], "-n", "4")
         self.assertEqual(result.code, 3)
         self.assertIn("no room for a message of more than", result.err)
@@ -889,13 +889,13 @@ class Reports(command.TestCase):
         self.assertEqual(os.listdir(folder), ["link"])
 
     @unittest.skipUnless(command.NATIVE and os.path.exists("/dev/fd/1"), "/dev/fd")
-    def test_standard_output_is_no_file_to_replace(self):
-        """Also where it is a file: whoever opened it would go on with the old one."""
+    def test_standard_output_is_never_replaced(self):
+        """Also if it is a file: the caller that opened it would continue with the old one."""
         link, path, file = scratch("stdout-link"), scratch("stdout"), scratch("rows.f32")
         logits = ("logits", self.model, "--ids", "1 2")
         self.ok(*logits, "-o", file)
         os.symlink("/dev/fd/1", link)
-        # Not /dev/stdout: a command that does replace it would take it from the whole machine.
+        # Not /dev/stdout: a command that does replace it would remove it from the whole machine.
         for name in ("/dev/fd/1", link):
             for arguments, code in ((logits, 0), (("convert", command.DEMO), 4)):
                 with self.subTest(name=name, command=arguments[0]), open(path, "w+b") as out:
@@ -936,7 +936,7 @@ class Reports(command.TestCase):
         self.assertIn("at least 2", self.refused(2, "perplexity", self.model, path, "--ctx", "1"))
         self.refused(5, "perplexity", self.model, scratch("missing.txt"))
 
-    def test_perplexity_of_what_is_no_text(self):
+    def test_perplexity_of_a_binary_file(self):
         def measured(data):
             with open(path, "wb") as f:
                 f.write(data)
@@ -949,7 +949,7 @@ class Reports(command.TestCase):
             result = measured(data)
             self.assertEqual((result.code, result.out), (5, b""))
             self.assertIn(said, result.err)
-        # The model where the text should stand.
+        # The model in place of the text.
         self.assertIn("not UTF-8", self.refused(5, "perplexity", "-m", self.model, self.model))
 
 
@@ -989,7 +989,7 @@ class Signals(command.TestCase):
         self.assertEqual(process.returncode, 0)
 
     def test_interrupt_before_the_first_token(self):
-        """While the model is opened and while a long prompt is computed: nothing is printed."""
+        """During opening and during a long prompt nothing is printed."""
         import signal
         for wait in (0, 0.02, 0.1, 0.3, 0.6):
             process = subprocess.Popen(

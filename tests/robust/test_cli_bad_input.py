@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Bad input to the command: each gives one line, its exit code, and leaves nothing behind."""
+"""Bad input to the command: each case gives one line, its exit code, and leaves no files."""
 import json
 import os
 import shutil
@@ -113,7 +113,8 @@ class Mapped(command.TestCase):
         self.assertIn(b"shrinks.tern", err)
 
     def test_overwritten_while_in_use(self):
-        """Between two messages of a chat and in the middle of a text, which each token shows."""
+        """Between two messages of a chat, and in the middle of a text that is shown token by token.
+        """
         path = scratch("overwritten.tern")
         arguments = (("chat", path, "-n", "4", "--template", "chatml"),
                      ("run", path, "--raw", "-p", "Once", "-n", "100000", "--ignore-eos",
@@ -133,7 +134,7 @@ class Mapped(command.TestCase):
                 self.assertIn(b"overwritten.tern\" was written to while in use", err)
 
     def test_replaced_while_in_use(self):
-        """Another file of the same name is not the one that is in use."""
+        """A different file with the same name is not the open file."""
         path = scratch("replaced.tern")
         shutil.copyfile(command.model(), path)
         process = subprocess.Popen(
@@ -150,7 +151,7 @@ class Mapped(command.TestCase):
 
 
 class Directories(command.TestCase):
-    """Conversions of a small model with one thing wrong."""
+    """Conversions of a small model with a single error."""
 
     def setUp(self):
         self.source = shared("reference", "models", "tiny-bitnet-bf16")
@@ -200,7 +201,7 @@ class Directories(command.TestCase):
         self.assertNotIn(missed, without)
 
     def test_a_chat_template_that_cannot_be_read(self):
-        """The flags that the warning names help, and without them each command names them."""
+        """The flags in the warning help, and without them each command names them."""
         self.write("chat_template.jinja", b"a\n{% include 'x' %}")
         warning = self.ok("convert", self.dir, "-o", self.out).err
         self.assertIn("line 2: the tag \"include\" is not supported", warning)
@@ -211,7 +212,7 @@ class Directories(command.TestCase):
             self.ok(*arguments, "--template", "bitnet-2b-4t")
         self.ok("run", self.out, "-p", "Hi", "-n", "1", "--raw")
 
-    def test_a_chat_template_of_ones_own(self):
+    def test_a_custom_chat_template(self):
         source = b"{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ eos_token }}{% endfor %}"
         self.write("chat_template.jinja", source)
         self.assertNotIn("template", self.ok("convert", self.dir, "-o", self.out).err)
@@ -257,7 +258,7 @@ class Directories(command.TestCase):
 
     @unittest.skipUnless(POSIX, "symbolic links")
     def test_links_that_lead_nowhere(self):
-        """A download that is not complete: no file that is only optional is left out for it."""
+        """An incomplete download: no optional file is silently omitted."""
         for name in ("config.json", "generation_config.json", "tokenizer.json",
                      "tokenizer_config.json", "chat_template.jinja", "model.safetensors"):
             with self.subTest(name=name):
@@ -539,7 +540,7 @@ class Destinations(command.TestCase):
         with open(path, "wb") as f:
             f.write(read_bytes(model)[:100])
         self.refused(2, *logits)
-        self.ok("convert", command.DEMO, "-o", path)  # a damaged one is one all the same
+        self.ok("convert", command.DEMO, "-o", path)  # a damaged .tern file may be replaced too
         self.assertEqual(read_bytes(path), read_bytes(model))
         rows = scratch("rows.f32")
         for _ in range(2):
@@ -590,7 +591,7 @@ class Destinations(command.TestCase):
                 fcntl.flock(other, fcntl.LOCK_EX)
                 self.assertIn("another process", self.refused(4, *arguments))
                 self.assertEqual(read_bytes(path), b"unfinished")
-            self.ok(*arguments)  # the other one is dead
+            self.ok(*arguments)  # the other process is dead
             self.assertFalse(os.path.exists(path))
         os.unlink(out)
         kept = scratch("kept")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern bench: what its report holds, that levels and thread counts agree, and what it refuses."""
+"""tern bench: the content of its report, agreement of levels and thread counts, and refusals."""
 import json
 import os
 import re
@@ -49,7 +49,7 @@ class Bench(command.TestCase):
                 self.assertEqual(list(run["region_share"]), REGIONS)
                 self.assertTrue(all(s > 0 for s in run["region_share"].values() if s is not None))
                 self.assertIsNotNone(run["region_share"]["qkv"])
-        # Not the memory that the stream rate is read from.
+        # Without the memory that the stream rate is measured on.
         if command.NATIVE:
             self.assertLess(report["peak_rss_bytes"], 256 << 20)
         for kernel in report["kernels"]:
@@ -76,7 +76,7 @@ class Bench(command.TestCase):
                     command.argv("bench", self.model, "--threads", "1", *arguments),
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
                 command.wait_for_handler(process, signal.SIGINT)
-                time.sleep(1)  # now it measures, on most machines
+                time.sleep(1)  # by now it measures, on most machines
                 process.send_signal(signal.SIGINT)
                 start = time.monotonic()
                 out, err = process.communicate(timeout=command.TIMEOUT)
@@ -113,7 +113,7 @@ class Bench(command.TestCase):
             self.assertEqual(drafted["output_hash"], plain["output_hash"])
             self.assertEqual(drafted["depth"], plain["depth"])
             self.assertIsNone(drafted["decode_bytes_per_token"])
-            # How many are verified follows the clock; none that is wrong counts.
+            # The number of verified drafts depends on times; wrong ones never count.
             self.assertGreaterEqual(drafted["tokens_per_step"], 1)
             self.assertLessEqual(drafted["tokens_per_step"], {None: 5, 1: 1, 2: 2}[wrong])
         self.assertRegex(self.ok("bench", self.model, *QUICK, "--draft", "7").text,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The commands of tern chat, each with good, bad and missing arguments, off a terminal and on one."""
+"""The commands of tern chat, each with good, bad and missing arguments, with and without a
+terminal."""
 import base64
 import json
 import os
@@ -31,7 +32,7 @@ class Chat(command.TestCase):
         return tern("chat", model or self.model, "--greedy", *flags, stdin=text)
 
     def quiet(self, code, lines, *flags):
-        """Runs; the model must not have been asked. Returns standard error."""
+        """Runs without requesting an answer. Returns standard error."""
         result = self.chat(lines, *flags)
         self.assertEqual((result.code, result.out), (code, b""), result.err)
         return result.err
@@ -115,7 +116,7 @@ class Commands(Chat):
         ids = self.ids_of_turns(parts)
         self.assertEqual([len(i) - len(ids[0]) for i in ids], [0, 8, 16])
         self.assertIn("no answer", self.quiet(0, ["/continue"]))
-        # Behind an answer that the model ended itself its end is not seen.
+        # An answer that the model ended itself cannot be continued visibly.
         ended = self.chat(["Hello", "/continue"], "-v", "--stats=json")
         stats = [json.loads(l) for l in ended.err.splitlines() if l.startswith("{")]
         self.assertEqual(stats[0]["stop"], "eos")
@@ -174,12 +175,12 @@ class Commands(Chat):
         named = tern("chat", self.model, "--greedy", "-n", "8", stdin=lines, env=env)
         self.assertEqual((named.out, named.code), (alone.out, 0), named.err)
         self.assertRegex(named.err, rf"/model {name} +{re.escape(other)}")
-        # One that cannot be used changes nothing.
+        # A model that cannot be opened changes nothing.
         result = self.chat(["Hello", "/model " + scratch("none"), "/model " + __file__, "And you?"],
                            "-n", "8", "-v")
         self.assertEqual((result.out, result.code), (alone.out, 5))
 
-    def test_what_was_said(self):
+    def test_earlier_messages(self):
         result = self.chat(["Hello\\", "you", "/history"], "-n", "4", "-s", "Be kind.")
         answer = result.text.rstrip("\n")
         self.assertIn(f"system: Be kind.\nuser: Hello\nyou\nassistant: {answer}\n", result.err)
@@ -194,7 +195,7 @@ class Commands(Chat):
     def test_no_answer_is_promised_more_than_the_context(self):
         plan = json.loads(self.ok("probe", self.model, "--json").text)["plan"]
         cases = [("--caps", "off", "-n", "2000")]
-        if plan["default_new_tokens"] >= 1024:  # else the memory there is allows less
+        if plan["default_new_tokens"] >= 1024:  # otherwise the memory allows less
             cases += [(), ("-n", "2000")]
         for flags in cases:
             text = self.quiet(0, ["/context", "/tokens", "/set max-tokens", "/tokens 4000"], *flags)
@@ -234,7 +235,7 @@ class LongConversation(Chat):
     N_TURNS = 200
 
     def test_memory_is_flat(self):
-        """200 turns in a context of 4096, of which each of the last 100 finds it full."""
+        """200 turns in a context of 4096, which is full in each of the last 100."""
         folder = scratch("demo4096")
         shutil.copytree(command.DEMO, folder)
         with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
@@ -303,7 +304,8 @@ class Thinking(Chat):
 
 class Templates(Chat):
     def test_the_name_of_the_models_own(self):
-        """--template NAME renders tools where the model's own template, which is that one, does."""
+        """--template NAME renders tools if the model's own template, which equals that one, does.
+        """
         source = scratch("qwen3")
         published = os.path.join(command.ROOT, "tests", "data", "templates", "qwen3.json")
         shutil.copytree(command.DEMO, source)
@@ -334,7 +336,7 @@ class OnATerminal(Chat):
             self.assertEqual(t.finish()[1], 0)
         return shown
 
-    def test_line_behind_an_answer(self):
+    def test_a_line_after_an_answer(self):
         plain = {"TERM": "dumb"}
         shown = self.talk([b"Hello"], plain)[1]
         self.assertRegex(shown, self.LINE)
@@ -357,7 +359,7 @@ class OnATerminal(Chat):
         answer = self.chat(["Hello"], "-n", "12").out.rstrip(b"\n")
         self.assertEqual(base64.b64decode(copied.split(b";")[-1][:-1]), answer)
 
-    def test_replacing_a_session_is_asked_for(self):
+    def test_replacing_a_session_needs_a_confirmation(self):
         path, other = scratch("asked.json"), scratch("other.json")
         self.chat(["Hello", "/save " + path, "/undo", "Other", "/save " + other], "-n", "2")
         before = command.read_bytes(path)
@@ -384,7 +386,7 @@ class OnATerminal(Chat):
                 t.expect(rb"y or n\)\? ")
                 t.send(b"yes\r")
                 t.expect(rb"is empty.*> ")
-                t.send(b"/new\r")  # there is nothing to ask about
+                t.send(b"/new\r")  # there is nothing to confirm
                 t.expect(rb"is empty.*> ")
                 t.send(b"/exit\r")
                 self.assertEqual(t.finish()[1], 0)
@@ -412,7 +414,7 @@ class OnATerminal(Chat):
                 t.send(sent + b"\r\x03")
                 back = t.expect(back_again)
                 self.assertNotIn(b"error", back)
-                t.send(b"\r\x03")  # as it came back
+                t.send(b"\r\x03")  # as it was returned
                 t.expect(back_again)
                 t.send(b"\x03")  # a second one empties the line
                 t.expect(rb"> $")

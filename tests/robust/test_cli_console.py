@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern chat on a console of Windows, as wine shows it on a pseudo-terminal."""
+"""tern chat on a Windows console, as wine shows it on a pseudo-terminal."""
 import os
 import re
 import sys
@@ -12,11 +12,11 @@ import command
 from terminal import DEADLINE, Terminal
 
 SLOW = ("-n", "1000", "--caps", "off", "--ignore-eos", "--cpu", "ref", "--threads", "1")
-STILL = 0.1  # seconds; an Enter with keys right behind or before it is a line end of a paste
+STILL = 0.1  # seconds; an Enter with keys directly before or after it is a line end of a paste
 
 
 class Console(Terminal):
-    """Wine draws the console anew with sequences of its own choice; only the text is looked at."""
+    """Wine redraws the console with its own sequences, so only the text is compared."""
 
     @staticmethod
     def text_of(drawn):
@@ -32,7 +32,7 @@ class Console(Terminal):
         return text
 
     def type(self, text, shown=None):
-        """A line, as somebody types it."""
+        """Types a line like a user."""
         self.send(text)
         self.expect(re.escape(shown or text) + rb"\s*$")
         time.sleep(STILL)
@@ -78,7 +78,7 @@ class OnAConsole(command.TestCase):
             t.expect(rb"4 messages.*> $")
 
     def test_leaving(self):
-        """By Ctrl-D; Ctrl-Z does not reach the console, because wine leaves it to the terminal."""
+        """By Ctrl-D; wine leaves Ctrl-Z to the terminal, so it does not reach the console."""
         with self.chat() as t:
             t.expect(b"leaves.*> $")
             t.send(b"text\x04")

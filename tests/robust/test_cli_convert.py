@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern convert judges what it made: weights that nobody trained are told by their zeros."""
+"""tern convert checks its result: untrained weights are recognised by their zeros."""
 import json
 import os
 import random
@@ -14,12 +14,12 @@ from command import read_bytes, scratch
 
 
 def bf16(value):
-    """The two upper bytes of the float32, which is near enough."""
+    """The upper two bytes of the float32, which are precise enough."""
     return struct.pack("<f", value)[2:]
 
 
 def with_weights(name, draw):
-    """The demo's directory with every projection filled with values of draw()."""
+    """The demo's folder with every projection replaced by values of draw()."""
     folder = scratch(name)
     shutil.copytree(command.DEMO, folder)
     path = os.path.join(folder, "model.safetensors")
@@ -48,7 +48,7 @@ class Names(command.TestCase):
         self.assertEqual((os.listdir(folder), read_bytes(source)), (["a.tern.part"], data))
 
     def test_the_name_is_that_of_the_link(self):
-        """As files lie in the cache of Hugging Face."""
+        """Symbolic links as in the cache of Hugging Face."""
         if os.name == "nt":
             self.skipTest("links need rights there")
         folder = scratch("links")

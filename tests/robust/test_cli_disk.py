@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern convert on a disk that fails, is full, or loses the process: the destination is absent, the
-old file or the complete new one; errors are one line; nothing else is left. Linux only."""
+"""tern convert on a disk that fails or is full, and when the process is killed: the destination is
+absent, the old file or the complete new one; errors are one line; no other file remains. Linux
+only."""
 import os
 import random
 import resource
@@ -18,11 +19,11 @@ from command import DEMO, NATIVE, read_bytes, scratch
 
 LINUX = NATIVE and sys.platform.startswith("linux")
 STRACE = shutil.which("strace")
-OLD = b"TERN\r\n\x1a\nan older file"  # a .tern by its magic: only such a file is replaced
+OLD = b"TERN\r\n\x1a\nan older file"  # a .tern file by its magic: only such files are replaced
 
 
 def limited(n_bytes):
-    """Files of at most n_bytes for the child."""
+    """Limits the child's files to n_bytes."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
 
 
@@ -66,7 +67,7 @@ class Disk(command.TestCase):
         limits = (0, 1, 4096, size // 2, size - 1)
         start = subprocess.run(command.argv("--version"), preexec_fn=limited(0), check=False,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if start.returncode < 0:  # ThreadSanitizer writes a file before the program begins
+        if start.returncode < 0:  # ThreadSanitizer writes a file before the program starts
             limits = limits[1:]
         for limit in limits:
             with self.subTest(limit=limit):
@@ -87,7 +88,7 @@ class Disk(command.TestCase):
 
     def strace(self, call, fault, when):
         log = scratch("strace.log")
-        # The leak check of a sanitizer build cannot work under strace.
+        # The leak check of a sanitizer build does not work under strace.
         env = command.environment(ASAN_OPTIONS="detect_leaks=0")
         result = self.convert([STRACE, "-f", "-qq", "-o", log, "-e", f"trace={call}", "-e",
                                f"inject={call}:{fault}:when={when}"], env=env)
@@ -99,7 +100,7 @@ class Disk(command.TestCase):
         writing = range(1, 9)
         for call, error, places in (("pwrite64", "ENOSPC", writing), ("pwrite64", "EIO", writing),
                                     ("fsync", "EIO", writing), ("rename", "EIO", writing),
-                                    # The first ones are the dynamic loader's and the monitor's.
+                                    # The first calls are the dynamic loader's and the monitor's.
                                     ("pread64", "EIO", (60, 80, 100, 150, 200))):
             for when in places:
                 with self.subTest(call=call, error=error, when=when):
@@ -107,7 +108,7 @@ class Disk(command.TestCase):
                     result, injected = self.strace(call, f"error={error}", when)
                     if not injected:
                         break
-                    # The folder's fsync comes last: then the new file is there already.
+                    # The folder's fsync comes last, when the new file is complete.
                     if (call, when) == ("fsync", 2):
                         self.check_whole()
                         self.assertEqual(os.listdir(self.dir), ["x.tern"])
@@ -124,8 +125,8 @@ class Disk(command.TestCase):
 
     @unittest.skipUnless(STRACE, "needs strace")
     def test_part_file_where_locks_need_writers(self):
-        """NFS: flock on a descriptor that is only read fails with EBADF, which is no leave to remove
-        the part file of a live converter."""
+        """On NFS, flock on a read-only descriptor fails with EBADF; the part file of a live
+        converter must not be removed then."""
         part = self.out + ".part"
         self.put_old()
         with open(part, "wb") as f:
@@ -135,7 +136,7 @@ class Disk(command.TestCase):
         self.assertIn("another process is writing it", result.err)
         self.assertEqual(read_bytes(part), b"of somebody else")
         self.assertEqual(read_bytes(self.out), OLD)
-        # What is locked is open for writing, so that EBADF does not come at all.
+        # Locked files are opened for writing, so EBADF cannot occur.
         log = scratch("opens.log")
         env = command.environment(ASAN_OPTIONS="detect_leaks=0")
         done = self.convert([STRACE, "-f", "-qq", "-o", log, "-e", "trace=/^open,flock"], env=env)
@@ -143,13 +144,13 @@ class Disk(command.TestCase):
         with open(log, encoding="utf-8", errors="replace") as f:
             lines = f.read().splitlines()
         locked = [lines[i - 1] for i, line in enumerate(lines) if "flock(" in line]
-        self.assertEqual(len(locked), 2)  # the dead one, then our own
+        self.assertEqual(len(locked), 2)  # the dead converter's, then our own
         for line in locked:
             self.assertRegex(line, r'x\.tern\.part", O_RDWR\b')
         self.check_whole()
 
     def check_after_kill(self):
-        """Killed: old, new or nothing; the next conversion cleans up."""
+        """After a kill: the old file, the new one or none; the next conversion cleans up."""
         data = read_bytes(self.out)
         self.assertTrue(data in (OLD, self.complete), f"{len(data)} bytes")
         self.assertEqual(self.convert().code, 0)

@@ -43,7 +43,7 @@ class Editor(command.TestCase):
             self.assertEqual(self.messages(t), 2)
 
     def test_lines_of_any_length(self):
-        """Typed or pasted, 100 kB arrive as they are: their tokens are those of the file."""
+        """Typed or pasted, 100 kB arrive unchanged: their tokens equal those of the file."""
         text = b"Once upon a time. " * 5600 + b"The end"
         n_tokens = len(self.ok("tokenize", self.model, "--no-bos", stdin=text).text.split())
         for typed in (text, PASTE % text):
@@ -64,7 +64,7 @@ class Editor(command.TestCase):
             t.expect(b"> Hello$")
             t.send(b"\x7f\x7fp\r")
             t.expect(rb"p\S*\r\n.+> $")
-            for ending in (b"\x03", b"x\x15\r", b"\x15/temp\r"):  # nothing is asked anew
+            for ending in (b"\x03", b"x\x15\r", b"\x15/temp\r"):  # no new prompt
                 t.send(b"/edit\r")
                 t.expect(b"> Help$")
                 t.send(ending)
@@ -109,9 +109,9 @@ class Editor(command.TestCase):
             t.expect(rb"once more.*> $")
             t.send(b"Hello\r")
             t.expect(b"Hello\r\n.{10}")
-            t.send(b"typed ahead")  # kept, but for what stops the answer
+            t.send(b"typed ahead")  # kept, except the key that stops the answer
             t.send(b"\x03")
-            t.expect(rb"\r\n> (\r\x1b\[J> )?$")  # drawn again where what was typed came late
+            t.expect(rb"\r\n> (\r\x1b\[J> )?$")  # redrawn because the input arrived late
             self.assertEqual(self.messages(t), 2)
             self.assertEqual(t.leave_by_interrupts(), -signal.SIGINT)
 
@@ -123,7 +123,7 @@ class Editor(command.TestCase):
             t.send(b"/stats\r")
             t.expect(b"> /stats\r\n2 messages.*> $")
 
-    def test_settings_come_back_whatever_happens(self):
+    def test_settings_are_always_restored(self):
         numbers = [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGBUS,
                    signal.SIGUSR1, signal.SIGINT] + [signal.SIGSEGV] * (not IS_SANITIZED)
         rng = random.Random(2)

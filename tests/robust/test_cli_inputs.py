@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern --inputs: the form in which products take inputs that training did not round."""
+"""tern --inputs: the precision of activations for models trained without rounding them."""
 import json
 import os
 import sys
@@ -56,7 +56,7 @@ class Inputs(command.TestCase):
             largest = max(abs(a - b) for a, b in zip(floats(seen["f32"]), floats(seen[form])))
             self.assertLess(largest, most)
 
-    def test_the_price_of_8_bits_is_said(self):
+    def test_the_cost_of_8_bits_is_reported(self):
         for form in FORMS:
             result = self.ok("logits", self.model, "--ids", "1", "--greedy", "1", "--inputs", form)
             self.assertEqual("logits move by about 0.1" in result.err, form == "8")

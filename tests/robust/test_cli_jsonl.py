@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern chat --jsonl: one JSON object per line in and out, as tern help jsonl says."""
+"""tern chat --jsonl: one JSON object per line in both directions, as in tern help jsonl."""
 import json
 import os
 import re
@@ -27,7 +27,7 @@ class Jsonl(command.TestCase):
         self.model = command.model()
 
     def replies(self, lines, *flags, code=0):
-        """One list of replies per line, deltas and all."""
+        """A list of replies per line, including deltas."""
         text = b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
                         for line in lines)
         result = tern("chat", self.model, "--jsonl", "--greedy", *flags, stdin=text)
@@ -96,7 +96,7 @@ class Lines(Jsonl):
         self.assertEqual(replies[6]["content"], first["content"])
         self.assertIn("no answer", replies[8]["error"]["message"])
 
-    def test_what_is_wrong_is_said_and_the_conversation_goes_on(self):
+    def test_errors_are_reported_and_the_conversation_continues(self):
         for line, words in ((b"x\n", "line 1"), (b"[]\n", "object"), (b'{"role":1}\n', "role"),
                             (b"{}\n", "tern help jsonl"), ({"role": "user"}, "content"),
                             ({"role": "user", "content": ["a"]}, "content"),
@@ -116,7 +116,7 @@ class Lines(Jsonl):
         self.assertEqual(between[-1]["content"], alone[0]["content"])
         self.assertEqual(between[-1]["usage"]["prompt_tokens"], alone[0]["usage"]["prompt_tokens"])
 
-    def test_a_line_is_taken_whole_or_not_at_all(self):
+    def test_a_line_takes_effect_completely_or_not_at_all(self):
         system = {"role": "system", "content": "Be kind."}
         start = [{"set": {"temp": 0.0}}, {"messages": [system, user("Hello")]}]
         plain = self.last(start + [user("And then?")], "-n", "6")
@@ -145,7 +145,7 @@ class Lines(Jsonl):
         n = len(self.ok("tokenize", self.model, "--chat", stdin=messages).text.split())
         self.assertEqual(with_text["usage"]["prompt_tokens"], n)
 
-    def test_reasoning_is_apart(self):
+    def test_reasoning_is_separate(self):
         template = scratch("reason.jinja")
         with open(template, "w", encoding="utf-8") as f:
             f.write("{% for m in messages %}{{ m.content }}\n{% endfor %}<think>\n")
@@ -181,7 +181,7 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [
 
 
 class Sessions(Jsonl):
-    """--session: what is kept of a conversation, and what the program is told of that."""
+    """--session: the saved members of a conversation, and the replies about them."""
 
     def setUp(self):
         super().setUp()
@@ -222,7 +222,7 @@ class Sessions(Jsonl):
         n = [r["usage"]["prompt_tokens"] for r in replies if "usage" in r]
         self.assertNotEqual(n[0], n[1])
         self.assertEqual(self.saved()["variables"], {"mood": "grim"})
-        # Older versions saved it as these variables: they go with it.
+        # Older versions saved it as these variables, which are removed with it.
         off = {"enable_thinking": False, "thinking": False}
         self.last([{"clear": True, "replace": True}, {"set": {"think": "off"}},
                    {"variables": off}], *self.flags)
@@ -231,7 +231,7 @@ class Sessions(Jsonl):
         self.assertEqual(replies[1]["usage"]["prompt_tokens"], n[0])
         self.assertNotIn("variables", self.saved())
 
-    def test_a_failed_tool_result_takes_nothing_else_back(self):
+    def test_a_failed_tool_result_undoes_nothing_else(self):
         long = {"role": "tool", "content": "word " * 3000}
         replies = self.last([user("Hi"), CALL, long], *self.flags)
         self.assertIn("too long", replies[2]["error"]["message"])
@@ -243,7 +243,7 @@ class Sessions(Jsonl):
         self.assertEqual(self.roles(), ["user", "assistant", "tool", "assistant"])
 
     @unittest.skipUnless(command.NATIVE and os.name == "posix", "signals")
-    def test_a_stopped_tool_result_takes_nothing_else_back(self):
+    def test_a_stopped_tool_result_undoes_nothing_else(self):
         slow = {"role": "tool", "content": "word and tree " * 290}
         for number in (None, signal.SIGINT, signal.SIGTERM):
             with self.subTest(number=number), subprocess.Popen(
@@ -256,7 +256,7 @@ class Sessions(Jsonl):
                 send({"messages": [user("Hi"), CALL], "replace": True})
                 self.assertEqual(json.loads(child.stdout.readline()), {"ok": True})
                 send(slow)
-                time.sleep(0.3)  # of the seconds that the prompt takes
+                time.sleep(0.3)  # a fraction of the prompt's time
                 if number:
                     child.send_signal(number)
                 else:
@@ -267,7 +267,7 @@ class Sessions(Jsonl):
                 self.assertEqual(child.wait(timeout=command.TIMEOUT), -number if number else 0)
                 self.assertEqual(self.roles(), ["user", "assistant"])
 
-    def test_what_the_file_cannot_hold_is_refused(self):
+    def test_settings_that_a_file_cannot_store_are_refused(self):
         deep = []
         for _ in range(59):
             deep = [deep]
@@ -279,7 +279,7 @@ class Sessions(Jsonl):
         self.assertIn("array", replies[2]["error"]["message"])
         self.assertEqual(self.last([user("And?")], *self.flags)[0]["stop"], "length")
 
-    def test_replacing_is_said(self):
+    def test_replacing_is_reported(self):
         self.last([user("Hi")], *self.flags)
         before = command.read_bytes(self.path)
         for line in ({"clear": True}, {"messages": [user("Other")]},
@@ -318,7 +318,7 @@ class Sessions(Jsonl):
             self.assertEqual((child.returncode, out), (0, b""), err)
         self.assertEqual([m["content"] for m in self.saved()["messages"]][::2], ["One", "Two"])
 
-        # What no reply has said is said at the end.
+        # Events without a reply are reported at the end.
         with subprocess.Popen(command.argv("chat", self.model, "--jsonl", *self.flags),
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as child:
@@ -369,7 +369,7 @@ class Cancel(command.TestCase):
             self.assertTrue(reply["content"].startswith(first["delta"]))
 
     def test_before_it_began(self):
-        """Whoever is faster: the answers to all lines before it end, and no other."""
+        """In any order of events: replies to all lines before it, and no others."""
         self.send(user("One", id=1), user("Two", id=2), {"cancel": True}, {"undo": True, "id": 3},
                   {"set": {"max_tokens": 3}}, user("Three", id=4))
         for i in (1, 2):
@@ -403,7 +403,7 @@ class Cancel(command.TestCase):
 
 @unittest.skipUnless(command.NATIVE and os.name == "posix", "pipes and devices")
 class OutputGone(command.TestCase):
-    """Standard input stays open: nobody else says that it is over."""
+    """Standard input stays open, so the end is not signalled otherwise."""
 
     def run_lines(self, stdout, *lines):
         with subprocess.Popen(command.argv("chat", command.model(), "--jsonl", *LONG),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern run and tern chat give up sockets, programs and files that no command needs once they
-compute.  What the filter refuses is the matter of test_sandbox.c."""
+"""tern run and tern chat drop sockets, programs and files that no command needs once they compute.
+test_sandbox.c tests what the filter refuses."""
 import contextlib
 import os
 import re
@@ -19,7 +19,7 @@ INSIDE, OUTSIDE = (2, 1), (0, 0)
 
 
 def modes(pid):
-    """What the kernel says of each thread: {(Seccomp, NoNewPrivs)}."""
+    """The kernel's state of each thread: {(Seccomp, NoNewPrivs)}."""
     found = set()
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/status", encoding="ascii", errors="replace") as f:
@@ -44,7 +44,7 @@ class Sandbox(command.TestCase):
 
     @contextlib.contextmanager
     def started(self, *arguments):
-        """A process that has written the beginning of an answer, and is still running."""
+        """A process that has written the start of an answer and is still running."""
         process = subprocess.Popen(
             command.argv(*arguments, "--threads", "2", "-q"), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=command.environment())
@@ -57,7 +57,7 @@ class Sandbox(command.TestCase):
     def test_release_builds_have_one(self):
         if os.environ.get("TERN_SANITIZE"):
             self.skipTest("sanitizers read files at the end")
-        if not self.exists:  # a kernel or container without
+        if not self.exists:  # a kernel or container without seccomp
             said = self.ok("run", command.model(), "Hi", "-n", "1", "-v").err
             self.assertRegex(said, "no sandbox: (this kernel has no|the kernel refuses)")
 
@@ -79,7 +79,7 @@ class Sandbox(command.TestCase):
             process.stdout.read(1)
             self.assertEqual(says(process.pid), says(os.getpid()))
 
-    def test_what_remains_is_said(self):
+    def test_remaining_files_are_reported(self):
         with_one = ("no more files, programs or sockets", "no more programs or sockets")
         for flags, said in (((), with_one[0]), (("--prefix-cache", scratch("prefix")), with_one[1]),
                             (("--no-sandbox",), None)):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Saved conversations of tern chat: they go on as if there had been no break, survive a process that
-dies at any moment, and are neither used nor overwritten when they are damaged."""
+"""Saved conversations of tern chat: they continue as if there had been no interruption, survive a
+process that dies at any time, and are neither used nor overwritten when damaged."""
 import json
 import os
 import random
@@ -37,8 +37,8 @@ class Sessions(command.TestCase):
         with open(self.path, encoding="utf-8") as f:
             return json.load(f)
 
-    def test_no_break_is_seen(self):
-        """Also the random numbers go on where they were."""
+    def test_a_continued_session_equals_an_unbroken_one(self):
+        """The random numbers continue too."""
         flags = ("--seed", "7", "-s", "Be kind.")
         whole = self.chat(["Hello", "/temp 1.1", "Tell me a story.", "And then?", "And then?"],
                           *flags).text
@@ -57,7 +57,7 @@ class Sessions(command.TestCase):
             text += result.text
         self.assertEqual(text, whole)
 
-    def test_what_is_saved(self):
+    def test_saved_members(self):
         self.chat(["Hello", "/undo", "One", "Two"], "--session", self.path)
         saved = self.saved()
         self.assertEqual([m["content"] for m in saved["messages"]][::2], ["One", "Two"])
@@ -66,7 +66,7 @@ class Sessions(command.TestCase):
             self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o600)
         self.assertEqual(os.listdir(self.dir), ["talk.json"])
 
-    def test_flags_stand_above_what_was_saved(self):
+    def test_flags_override_saved_settings(self):
         self.chat(["Hello"], "--session", self.path, "--temp", "0.5", "--top-k", "9")
         result = self.chat(["/set"], "--session", self.path, "--temp", "0.9")
         self.assertRegex(result.err, r"(?m)^temp +0.9 ")
@@ -94,13 +94,13 @@ class Sessions(command.TestCase):
 
     @unittest.skipUnless(LINUX, "two processes, one after the other")
     def test_two_programs_with_one_file(self):
-        """The one that comes second does not undo what the first has written."""
+        """The second one does not undo what the first has written."""
         first = subprocess.Popen(command.argv("chat", self.model, "-n", "4", "--session", self.path),
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE)
         first.stdin.write(b"/stats\n")
         first.stdin.flush()
-        first.stderr.readline()  # it has read the file that is not there
+        first.stderr.readline()  # it has tried to read the missing file
         other = os.path.join(self.dir, "other.json")
         self.chat(["Mine"], "--session", self.path)
         theirs = read_bytes(self.path)
@@ -109,7 +109,7 @@ class Sessions(command.TestCase):
         self.assertIn(b"another program has written it", err)
         self.assertEqual(err.count(b"error"), 1, err)
         self.assertEqual(read_bytes(self.path), theirs)
-        # What it read itself it may go on with.
+        # It may continue with a version that it has read.
         result = self.chat(["Hello", "/load " + other, "More"], "--session", self.path)
         self.assertEqual((result.code, len(self.saved()["messages"])), (0, 4), result.err)
 
@@ -118,7 +118,7 @@ class Sessions(command.TestCase):
         self.assertIn("think hide", self.chat(["/think"], "--session", self.path).err)
 
     def test_a_setting_that_the_template_does_not_have(self):
-        """/load is all or nothing; --session leaves the setting out and says so."""
+        """/load is all or nothing; --session omits the setting and reports it."""
         template = os.path.join(self.dir, "think.jinja")
         with open(template, "w", encoding="utf-8") as f:
             f.write("{{ messages[-1].content }}{% if enable_thinking is defined and not "
@@ -141,7 +141,7 @@ class Sessions(command.TestCase):
 
     @unittest.skipUnless(LINUX, "signals")
     def test_the_answer_in_progress_is_kept(self):
-        """When the window is closed or the system goes down."""
+        """When the window is closed or the system shuts down."""
         self.chat(["Hello"], "--session", self.path)
         child = subprocess.Popen(
             command.argv("chat", self.model, "-n", "1000", "--ignore-eos", "--cpu", "ref",
@@ -191,7 +191,7 @@ class Sessions(command.TestCase):
         copy = os.path.join(self.dir, "copy.json")
         self.ok("chat", self.model, *flags, stdin=f"/load {self.path}\n/save {copy}\n".encode())
         self.assertEqual(read_bytes(copy), before)
-        # And a session that goes on has it all.
+        # A continued session has everything too.
         self.ok("chat", self.model, "--jsonl", "--session", self.path, *flags,
                 stdin=b'{"set":{"think":"hide"}}\n')
         self.assertEqual(read_bytes(self.path), before)
@@ -215,7 +215,7 @@ class Sessions(command.TestCase):
             child.stdin.write(b"One\n")
             child.stdin.flush()
             command.wait_for(lambda: os.path.exists(self.path), "not saved")
-            time.sleep(0.5)  # until it has looked at the file that it wrote
+            time.sleep(0.5)  # until it has checked the file it wrote
             os.rename(self.dir, away)
             child.stdin.write(b"Two\nThree\n")
             child.stdin.flush()
@@ -224,7 +224,7 @@ class Sessions(command.TestCase):
                 os.rename(away, self.dir)
             _, err = child.communicate()
             self.assertEqual(child.returncode, 0 if comes_back else 4, err)
-            self.assertNotIn(b"error", err)  # said once
+            self.assertNotIn(b"error", err)  # reported once
             if comes_back:
                 self.assertIn(b"saved now", err)
                 self.assertEqual([m["content"] for m in self.saved()["messages"]][::2],
@@ -274,7 +274,7 @@ class Sessions(command.TestCase):
 
 
 class Caches(command.TestCase):
-    """Keys and values beside a conversation, and of a prompt."""
+    """Keys and values of a conversation, and of a prompt."""
 
     LINES = ["Tell me a long story. " * 8, "And then?"]
 
@@ -308,7 +308,7 @@ class Caches(command.TestCase):
         self.assertEqual(now["cached_tokens"], then["cached_tokens"])
         self.assertGreater(now["cached_tokens"], 60)
 
-        # Whatever is wrong with it, the answer is the same.
+        # Whatever is wrong with the file, the answer is the same.
         cache = read_bytes(self.cache)
         for name, data in (("damaged", cache[:-1]), ("damaged", cache[:200] + bytes([cache[200] ^ 1]) + cache[201:]),
                            ("not saved keys", b"")):
@@ -351,7 +351,7 @@ class Caches(command.TestCase):
         self.assertGreater(warm["cached_tokens"], 100)
         self.assertEqual(warm["cached_tokens"] + warm["prompt_tokens"], cold["prompt_tokens"])
         self.assertEqual(result.out, plain.out)
-        self.assertEqual(read_bytes(self.cache), cache)  # most of it was of use
+        self.assertEqual(read_bytes(self.cache), cache)  # most of it was useful
         _, other = self.run_with("Another prompt", *flags)
         self.assertLess(other["cached_tokens"], 3)
         self.assertNotEqual(read_bytes(self.cache), cache)
@@ -385,7 +385,8 @@ class Disk(command.TestCase):
         env = command.environment(ASAN_OPTIONS="detect_leaks=0", TERN_CACHE="off")
         log = scratch("session.log")
         trace = [STRACE, "-f", "-qq", "-o", log, *inject] if inject else []
-        # strace takes the number from a call that it fails, which ends a process in the sandbox.
+        # strace changes the number of a failing call, which the sandbox punishes with the end of
+        # the process.
         done = subprocess.run(trace + command.argv("chat", self.model, "--greedy", "--no-sandbox"),
                               input=self.lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env=env, timeout=command.TIMEOUT, check=False)
@@ -402,7 +403,7 @@ class Disk(command.TestCase):
             f.write(self.old)
 
     def calls_of_save(self):
-        """(name, n-th call of that name) of all calls from the opening of the part file on."""
+        """(name, n-th call of that name) for all calls since the opening of the part file."""
         self.put_old()
         _, text = self.save("-e", "trace=file,desc")
         new = read_bytes(self.path)
@@ -413,7 +414,7 @@ class Disk(command.TestCase):
             is_inside = is_inside or ".part" in line
             if is_inside and name.isidentifier():
                 calls.append((name, counts[name]))
-            if is_inside and name == "write":  # says that it is saved
+            if is_inside and name == "write":  # reports that it is saved
                 break
         self.assertGreater(len(calls), 5, text)
         return new, calls

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern with a small stack: refused with numbers, or enough for every command at every CPU level.
+"""tern with a small stack: refused with numbers, or sufficient for every command at every CPU
+level.
 
-What a sanitizer adds to each frame depends on the width of the registers: its builds are only asked
-for the refusal.  Linux only.
-"""
+The overhead of sanitizers per frame depends on the width of the registers; their builds are only
+tested for the refusal.  Linux only."""
 import os
 import re
 import resource
@@ -27,7 +27,7 @@ class SmallStack(command.TestCase):
         self.out = scratch(self.id() + ".tern")
 
     def start(self, kib, *arguments, environment_bytes=0):
-        """The environment lies on the stack too: nothing in it but what is asked for."""
+        """The environment is on the stack too, so it contains only the given bytes."""
         env = {"PATH": os.environ["PATH"], "FILLER": "x" * environment_bytes}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LD_LIBRARY_PATH"):
             if name in os.environ:

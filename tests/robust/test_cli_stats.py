@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What run and chat report beside the answer: prompt ids, statistics, what limited the text."""
+"""Reports of run and chat besides the answer: prompt ids, statistics, the limit that ended the
+text."""
 import json
 import os
 import subprocess
@@ -97,25 +98,25 @@ class Limits(command.TestCase):
         *notes, stats = result.err.splitlines()
         return notes, json.loads(stats)
 
-    def test_a_cap_is_said_once(self):
+    def test_a_cap_is_reported_once(self):
         notes, stats = self.notes("-n", "600", "--ram", "2G")
         self.assertEqual((stats["stop"], stats["new_tokens"]), ("cap", 512))
         self.assertEqual(len(notes), 1, notes)
         self.assertIn("-n 600 is more than the cap of 512", notes[0])
 
-    def test_a_cap_by_the_context_is_said_once(self):
+    def test_a_cap_by_the_context_is_reported_once(self):
         notes, stats = self.notes("-n", "900", "--ctx", "100", "--ram", "9G")
         self.assertEqual(stats["stop"], "context")
         self.assertEqual(notes, ["tern: note: -n 900 is more than the context of 100 leaves after "
                                  "a prompt of 5: at most 95 new tokens"])
-        # In a conversation the answer that ran into it says so too.
+        # In a conversation, the answer that reached the limit reports it too.
         shown = tern("chat", self.model, "--greedy", "--ignore-eos", "-n", "900", "--ctx", "100",
                      "--ram", "9G", stdin=b"Hi\n").err.splitlines()
         self.assertEqual(shown[0], "tern: note: -n 900 is more than the context of 100 tokens")
         self.assertRegex(shown[1], "the context of 100 tokens is full")
         self.assertEqual(len(shown), 2)
 
-    def test_what_was_not_announced_is_said_at_the_end(self):
+    def test_unreported_events_are_reported_at_the_end(self):
         notes, stats = self.notes("--ctx", "20", "--ram", "9G")
         self.assertEqual((stats["stop"], len(notes)), ("context", 1))
         self.assertIn("the context of 20 tokens is full", notes[0])

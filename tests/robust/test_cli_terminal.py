@@ -133,7 +133,7 @@ class OnATerminal(command.TestCase):
         self.assertEqual(code, 0)
         self.assertIn(b"a\\x1B[31m.tern: intact: ", text)
 
-    def test_terminals_that_do_not_take_utf8(self):
+    def test_terminals_without_utf8(self):
         prompt = "Gr\u00fc\u00dfe \u6771\u4eac \U0001f98a!"
         escaped = rb"Gr\xFC\xDFe \u6771\u4EAC \U0001F98A!"
         unset = {"LC_ALL": "", "LC_CTYPE": "", "LANG": ""}
@@ -151,7 +151,7 @@ class OnATerminal(command.TestCase):
             text, code = t.finish()
         self.assertEqual(code, 5)
         self.assertIn(rb"gr\xFCn.tern", text)
-        # A file gets the bytes, whatever the terminal is.
+        # A file gets the bytes, whatever the terminal supports.
         env = command.environment(LC_ALL="C")
         self.assertIn("gr\u00fcn.tern", command.tern("info", scratch("gr\u00fcn.tern"), env=env).err)
 
@@ -193,9 +193,9 @@ class OnATerminal(command.TestCase):
             _, code = t.finish()
         self.assertEqual(code, 0)
 
-    def test_a_model_is_asked_for(self):
-        """Nobody named one, and there is none of the usual names: one is taken, of several the
-        user chooses."""
+    def test_the_user_chooses_a_model(self):
+        """No model is named and no default exists: a single one is used, among several the user
+        chooses."""
         folder = scratch("program")
         os.makedirs(os.path.join(folder, "models"))
         program = os.path.join(folder, "tern")
@@ -263,8 +263,8 @@ class OnATerminal(command.TestCase):
             _, code = t.finish()
         self.assertEqual(code, 0)
 
-    def test_an_interrupt_behind_a_line_is_not_lost(self):
-        """The terminal throws the line away, be it that the program has just seen it come."""
+    def test_an_interrupt_after_a_line_is_not_lost(self):
+        """The terminal discards the line, even if the program has received it already."""
         for name in ("dumb", "xterm"):
             with self.subTest(terminal=name), \
                     Terminal("chat", self.model, "-q", env={"TERM": name}) as t:

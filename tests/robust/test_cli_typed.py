@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What people type first: a model's name and a text, a GGUF file, a folder, nothing at all."""
+"""What users type first: a model's name and a text, a GGUF file, a folder, nothing at all."""
 import json
 import os
 import re
@@ -43,7 +43,7 @@ class Positions(command.TestCase):
 
 
 class UnknownNames(command.TestCase):
-    def test_what_can_be_fetched_is_named(self):
+    def test_downloadable_models_are_named(self):
         env = environment(TERN_MODELS="", XDG_DATA_HOME=scratch("none"), LOCALAPPDATA=scratch("none"))
         for name, hint in (("bitnet-2b", "tern pull bitnet-2b fetches it"),
                            ("Bitnet-2B", "tern pull bitnet-2b fetches it"),
@@ -94,7 +94,7 @@ class CurrentFolder(command.TestCase):
 
 
 class Sources(command.TestCase):
-    """run, chat and serve take a GGUF file or a folder, converted once."""
+    """run, chat and serve accept a GGUF file or a folder, which is converted once."""
 
     def setUp(self):
         self.data = scratch(f"data-{self.id()}")
@@ -160,7 +160,7 @@ class Sources(command.TestCase):
         self.run_folder()
         self.assertEqual(self.run_folder("--no-convert").code, 0)
 
-    def test_what_cannot_be_converted(self):
+    def test_unsupported_sources(self):
         os.remove(os.path.join(self.folder, "model.safetensors"))
         self.assertIn("model.safetensors", self.refused(5, "run", self.folder, "Hi", env=self.env))
         self.assertEqual(self.models(), [])
@@ -175,8 +175,8 @@ class OnATerminal(command.TestCase):
                 t.send(b"/exit\n")
                 self.assertEqual(t.finish()[1], 0)
 
-    def test_a_large_source_is_asked_about(self):
-        """One whose file of weights is sparse: nearly all of it is a tensor that is left out."""
+    def test_a_large_source_needs_a_confirmation(self):
+        """A folder with a sparse weight file, nearly all of which is a tensor that is skipped."""
         folder, data = scratch("large"), scratch("large-data")
         shutil.copytree(command.DEMO, folder)
         path = os.path.join(folder, "model.safetensors")
@@ -208,7 +208,7 @@ class OnATerminal(command.TestCase):
         self.assertNotIn(b"> ", text)
 
     def test_no_prompt_is_invented(self):
-        """Flags of a single answer without a text."""
+        """Flags for a single answer, without a text."""
         schema = scratch("schema.json")
         with open(schema, "w", encoding="utf-8") as f:
             f.write("{}")
@@ -221,7 +221,7 @@ class OnATerminal(command.TestCase):
 
 @unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
 class Menu(command.TestCase):
-    """`tern` alone, where no model is meant."""
+    """`tern` alone, without a model."""
 
     def setUp(self):
         self.folder = scratch(f"menu-{self._testMethodName}")
@@ -278,7 +278,7 @@ class Menu(command.TestCase):
                 t.send(answer)
                 self.assertEqual(t.finish()[1], 0)
 
-    def test_a_model_that_is_meant_is_taken(self):
+    def test_a_named_model_is_used(self):
         self.add("model.tern")
         with self.tern() as t:
             self.assertNotIn(b"no model was named", t.expect(b"leaves.*> "))
@@ -289,7 +289,7 @@ class Menu(command.TestCase):
 
 @unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
 class Silence(command.TestCase):
-    """What takes longer than half a second, or waits for the user, says so."""
+    """Anything that takes longer than half a second, or waits for the user, reports it."""
     SLOW = ("--cpu", "ref", "--threads", "1")
 
     def text(self, n):
@@ -302,7 +302,7 @@ class Silence(command.TestCase):
         return " ".join(["7"] * n)
 
     def check(self, shown, what):
-        """A line with a percentage came, and was erased by blanks before anything else."""
+        """A line with a percentage was shown, and erased by blanks before any other output."""
         self.assertRegex(shown, what + rb": \d+ %, ")
         line = re.search(rb"\r?([^\r\n]*" + what + rb": \d+ %[^\r]*)\r( +)\r", shown)
         self.assertIsNotNone(line, shown)
@@ -415,7 +415,7 @@ class ExternalEditor(command.TestCase):
                              "Hello world\nsecond line!")
         self.assertEqual(os.listdir(self.folder), [])
 
-    def test_what_fails_keeps_the_text(self):
+    def test_failures_keep_the_text(self):
         for editor, typed, said in ((None, b"fail", b"ended with an error"),
                                     ("/no/such/editor", b"text", b"set \\$EDITOR")):
             with self.chat(editor) as t:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bad input to the converter: for each case the status, one line that names
- * what is wrong, and nothing left behind.
+ * Bad input to the converter: for each case the status, one line that names the error, and no files
+ * left.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -406,7 +406,7 @@ static void test_places(void **state)
     write_test_file(DIR, "tokenizer.json", "{}", 2);
     expect_params_failure(DIR, DIR "/tokenizer.json", TERN_USAGE, "a file of the model");
     struct tern_error err;
-    assert_int_equal(convert(TERN_HEAD_Q8, &err), TERN_OK); /* the inputs are as they were */
+    assert_int_equal(convert(TERN_HEAD_Q8, &err), TERN_OK); /* the inputs are unchanged */
     tn_file_remove(OUT);
 }
 
@@ -416,7 +416,7 @@ static void test_places(void **state)
 #define SHARD_2 "model-00002-of-00002.safetensors"
 #define INDEX "model.safetensors.index.json"
 
-/* Moves everything to shard 1 and one small tensor to shard 2. */
+/* Moves everything to shard 1 except one small tensor, which goes to shard 2. */
 static void write_shards(const char *index_find, const char *index_replacement)
 {
     static char index[8192];

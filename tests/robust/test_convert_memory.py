@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """tern convert needs the same memory for every model: less than 128 MB (10^6 bytes), here for a
-table of 300 MB; and less than 300 MB while a tokenizer.json of 262,144 tokens and twice as many
-merges is read. Linux only."""
+table of 300 MB; and less than 300 MB while it reads a tokenizer.json of 262,144 tokens and twice
+as many merges. Linux only."""
 import itertools
 import json
 import os
@@ -35,7 +35,7 @@ def shapes(vocab):
 
 
 def write_model(folder, vocab=VOCAB):
-    """bf16 values of the pattern 0.5, -0.25, ..., cut where a tensor ends."""
+    """bf16 values of the pattern 0.5, -0.25, ..., cut at the end of a tensor."""
     header, end = {}, 0
     for name, shape in shapes(vocab):
         n_bytes = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
@@ -60,7 +60,8 @@ def write_model(folder, vocab=VOCAB):
 
 
 def write_tokenizer(folder):
-    """Words over 16 letters, each made of one less at its end and of one less at its beginning."""
+    """Words over 16 letters, each made of a word without its last letter and one without its first.
+    """
     mark = "\u2581"
     letters = "abcdefghijklmnop"
     words = ("".join(w) for n in range(1, 6) for w in itertools.product(letters, repeat=n))

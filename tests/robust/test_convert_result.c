@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the converter makes of good input (facts, heads, messages, templates),
- * and that nothing is left behind when the user stops it or memory runs out at
- * any place.
+ * The converter's results for good input (facts, heads, messages, templates), and that no files are
+ * left when the user stops it or any allocation fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +24,7 @@
 #define DIR TERN_BUILD_DIR "/test_convert_result"
 #include "robust/convert_case.h"
 
-/* ---- accepted ---- */
+/* ---- accepted input ---- */
 
 static void expect_success(const char *find, const char *replacement)
 {
@@ -43,7 +42,8 @@ static void test_odd_but_right(void **state)
 {
     (void)state;
     expect_success("{", "{\"model_max_length\": 1000000000000000019884624838656,");
-    expect_success("{", "{\"hidden_size\": 7, \"quantization_config\": null,"); /* last counts */
+    /* the last one counts */
+    expect_success("{", "{\"hidden_size\": 7, \"quantization_config\": null,");
     expect_success("\"num_key_value_heads\": 1,",
                    "\"num_key_value_heads\": 1.0, \"head_dim\": 16,");
     expect_success("\"rope_theta\": 10000.0",
@@ -114,13 +114,13 @@ static void test_messages(void **state)
 
 /* ---- a source that changes ---- */
 
-/* Writes what is there already, which only the time of the last write tells. */
+/* Writes the same bytes, which only the modification time reveals. */
 static bool write_once(void *arg, uint64_t n_done, uint64_t n_total)
 {
     (void)n_done, (void)n_total;
     if (!*(bool *)arg) {
         const uint64_t start = tn_now_ns();
-        while (tn_seconds_since(start) < 0.02) /* more than a tick of the file system's clock */
+        while (tn_seconds_since(start) < 0.02) /* longer than a tick of the file system's clock */
             tn_cpu_relax();
         FILE *f = fopen(DIR "/model.safetensors", "r+b");
         assert_non_null(f);
@@ -212,7 +212,7 @@ static void test_template_places(void **state)
     tn_free(text);
 }
 
-/* A template's own end token stops the model even if generation_config.json forgot it. */
+/* A template's end token stops the model even if generation_config.json lacks it. */
 static void test_template_stop_id(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_template_stop_id(void **state)
     assert_int_equal(tn_tok_import(json, n, vocab, &section, &err), TERN_OK);
     tn_free(json);
     struct tn_answer_ends ends = {.known = tern_chat_template_find("bitnet-2b-4t")};
-    for (int i = 0; i < 2; i++) { /* once is enough */
+    for (int i = 0; i < 2; i++) { /* one of them is enough */
         assert_int_equal(tn_template_add_stop_ids(&stop_ids, vocab, &ends, section.data,
                                                   section.n_bytes, &err), TERN_OK);
         assert_int_equal(stop_ids.n, 2);
@@ -240,7 +240,7 @@ static void test_template_stop_id(void **state)
     tn_buf_fini(&section);
 }
 
-/* The file holds what the small files say. */
+/* The file has the facts of the small files. */
 static void test_facts(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void test_many_stop_ids(void **state)
     tn_file_remove(OUT);
 }
 
-/* A head of its own, and more heads than hidden / head_dim. */
+/* A separate head, and more heads than hidden / head_dim. */
 static void test_wide_and_untied(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void test_wide_and_untied(void **state)
     }
 }
 
-/* weight_scale of shape [] is as good as [1]. */
+/* weight_scale of shape [] is equivalent to [1]. */
 static void test_scale_without_dimension(void **state)
 {
     (void)state;
@@ -409,7 +409,7 @@ static bool note_progress(void *arg, uint64_t n_done, uint64_t n_total)
     return true;
 }
 
-/* Matrices are read two to four times, but there are only so many bytes. */
+/* Matrices are read two to four times, but each byte counts once. */
 static void test_progress_counts_the_bytes_that_are_there(void **state)
 {
     (void)state;
@@ -459,11 +459,11 @@ static void test_stop_anywhere(void **state)
     tn_file_remove(OUT);
 }
 
-/* Each allocation fails, and all later ones if `for_ever`. */
+/* Fails each allocation in turn, and all later ones if `for_ever`. */
 static void run_out_of_memory(bool for_ever, enum model_form form)
 {
 #if defined(_WIN32)
-    skip(); /* paths need memory for UTF-16 there: without it every file looks absent */
+    skip(); /* Windows paths need memory for UTF-16: without it every file looks absent */
 #endif
     model_dir_make(&model, form);
     model_dir_write(&model, DIR);
@@ -474,7 +474,7 @@ static void run_out_of_memory(bool for_ever, enum model_form form)
         if (!fail_alloc_stop() && status == TERN_OK)
             break;
         if (status == TERN_OK && !for_ever) {
-            tn_file_remove(OUT); /* an allocation that may fail (a hint, a fallback) */
+            tn_file_remove(OUT); /* an optional allocation (a hint, a fallback) */
             continue;
         }
         if (status != TERN_MEMORY)

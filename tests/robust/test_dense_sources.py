@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Folders of ordinary models: which type their matrices keep, what convert says about it, and that
-a damaged ternary model never passes for one of them."""
+"""Folders of ordinary models: the types of their matrices, the messages of convert, and that a
+damaged ternary model never passes for an ordinary one."""
 import json
 import os
 import random
@@ -84,7 +84,7 @@ class Dense(command.TestCase):
         layouts = self.convert(finer)[1]
         self.assertEqual(layouts["layers.0.gate"], "f32")
         self.assertEqual(layouts["layers.0.up"], "bf16")
-        values[77] = 1 + 2.0 ** -10  # in f16 alone, as are the others then
+        values[77] = 1 + 2.0 ** -10  # in f16 alone, like the others
         values = [struct.unpack("<e", struct.pack("<e", v))[0] for v in values]
         finer[GATE] = ("F32", bf16[GATE][1], gguf.f32(values))
         self.assertEqual(self.convert(finer)[1]["layers.0.gate"], "f16")
@@ -122,7 +122,7 @@ class Dense(command.TestCase):
                     self.refuse({**clean, name: (dtype, shape, bad)}, 5, name,
                                 "row 5, column 3 is not a finite number")
 
-    # ---- ternary models that are damaged ----
+    # ---- damaged ternary models ----
 
     def ternary(self):
         return self.load("models", "tiny-bonsai")
@@ -154,7 +154,7 @@ class Dense(command.TestCase):
         self.refuse({**tensors, GATE: (dtype, shape, of_halves(values))}, 6, GATE,
                     "its scales change at columns that are no multiple of 64")
 
-    def test_a_mixture_is_said(self):
+    def test_a_mixture_is_reported(self):
         tensors, noise = self.ternary(), random.Random(4)
         dtype, shape, data = tensors[GATE]
         values = [noise.gauss(0, 0.02) for _ in range(len(data) // 2)]
@@ -164,7 +164,7 @@ class Dense(command.TestCase):
         self.assertIn(f'warning: 6 matrices are ternary and 1 are not, such as "{GATE}"', said[0])
         self.assertEqual((layouts["layers.0.gate"], layouts["layers.0.up"]), ("f16", "t2"))
 
-    def test_what_says_that_it_is_ternary_must_be(self):
+    def test_sources_declared_ternary_must_be_ternary(self):
         """The name of a GGUF file, the key of a scheme, a family."""
         path = scratch("named.gguf")
         data = read_bytes(shared("reference", "gguf", "tiny-dense-llama", "f16.gguf"))
@@ -177,7 +177,7 @@ class Dense(command.TestCase):
         tensors = self.load("dense", "models", "tiny-llama3")
         config = os.path.join(self.folder, "config.json")
         values = command.read_json(config)
-        values["pretraining_model_parallel"] = 1  # TriLM's
+        values["pretraining_model_parallel"] = 1  # marks TriLM
         with open(config, "w", encoding="utf-8") as f:
             json.dump(values, f)
         self.refuse(tensors, 6, "this model was not trained ternary")
@@ -185,7 +185,7 @@ class Dense(command.TestCase):
 
 class Gguf(command.TestCase):
     def test_f32_becomes_the_narrowest_type(self):
-        """The tensors of an F16 file as F32: the same logits. Its values fit BF16, too."""
+        """The tensors of an F16 file as F32 have the same logits. Their values also fit BF16."""
         source = shared("reference", "gguf", "tiny-dense-llama", "f16.gguf")
         data = read_bytes(source)
         tensors = gguf.read_tensors(data)
@@ -215,9 +215,9 @@ class Gguf(command.TestCase):
 
 
 class Blocks(command.TestCase):
-    """GGUF files in block types that are damaged."""
+    """Damaged GGUF files in block types."""
 
-    # Type: weights and bytes of a block, its scales in f16.
+    # Type: weights and bytes of a block, offsets of its f16 scales.
     TYPES = {8: (32, 34, (0,)), 2: (32, 18, (0,)), 6: (32, 22, (0,)), 20: (32, 18, (0,)),
              23: (256, 136, (0,)), 10: (256, 84, (80, 82)), 11: (256, 110, (108,)),
              12: (256, 144, (0, 2)), 13: (256, 176, (0, 2)), 14: (256, 210, (208,))}
@@ -258,7 +258,7 @@ class Blocks(command.TestCase):
         self.assertEqual(seen, set(self.TYPES))
 
     def test_twins(self):
-        """Types, sizes and codes of others: refused in one line, or a model that is sound."""
+        """Wrong types, sizes and codes: refused in one line, or a valid model."""
         noise, n_refused = random.Random(7), 0
         for name, data in self.files():
             tensors = gguf.read_tensors(data)
@@ -386,7 +386,7 @@ class Ends(command.TestCase):
         info = json.loads(self.ok("info", out, "--json").text)
         return [tokens[i] for i in info["stop_ids"]]
 
-    def test_what_ends_an_answer(self):
+    def test_the_end_of_an_answer(self):
         gemma = "{{ '<start_of_turn>' }}{{ messages[0].content }}{{ '<end_of_turn>\n' }}"
         phi = "{{ '<|user|>' }}{{ messages[0].content }}{{ '<|end|>' }}"
         self.assertEqual(self.stops(gemma, ["<eos>", "<start_of_turn>", "<end_of_turn>"]),

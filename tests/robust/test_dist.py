@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Bad input to the release scripts: what is wrong is named, and nothing is built or installed.
-And one meaning of "release": the same flags with the preset, without one, and in archives."""
+"""Bad input to the release scripts: the error is named, and nothing is built or installed. And a
+single meaning of "release": the same flags with the preset, without one, and in archives."""
 import json
 import os
 import shutil
@@ -29,7 +29,7 @@ def folder(name):
 
 
 def machine(name, **programs):
-    """A PATH with a few tools of this machine, and the programs, which are shell scripts."""
+    """A PATH with a few tools of this machine, and `programs`, which are shell scripts."""
     path = folder(name)
     for tool in TOOLS:
         found = shutil.which(tool)
@@ -45,7 +45,7 @@ def machine(name, **programs):
 
 class Scripts(command.TestCase):
     def check(self, *arguments, **changes):
-        """Runs a script that must fail; returns what it says."""
+        """Runs a script that must fail. Returns its output."""
         env = command.environment(TERN_BUILD_CACHE=folder("cache"), **changes)
         done = subprocess.run(arguments, capture_output=True, env=env, timeout=60,
                               stdin=subprocess.DEVNULL)
@@ -103,7 +103,7 @@ class Scripts(command.TestCase):
 
 class Flags(command.TestCase):
     def flags(self, name, *arguments):
-        """How src/kern/kern.c is compiled: options of its command, without names of files."""
+        """The options with which src/kern/kern.c is compiled, without file names."""
         build = folder(name)
         subprocess.run(["cmake", "-S", command.ROOT, "-B", build, "-G", "Ninja",
                         "-DTERN_TESTS=OFF", "-DTERN_BENCH=OFF", *arguments],

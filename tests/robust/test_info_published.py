@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern info knows the published GGUF files by what they are said to hold: architecture, dimensions,
-names and types of tensors.  The files here have these and nothing but zeros for weights, and no
-tokenizer; they take no place on disks that leave out zeros."""
+"""tern info recognises the published GGUF files by their description: architecture, dimensions,
+names and types of tensors.  The files here have these, zeros as weights, and no tokenizer; they
+are sparse."""
 import json
 import os
 import struct
@@ -132,7 +132,7 @@ def published():
 
 
 def put_values(path, keys, tensors):
-    """Zeros are no factors and no scales of whole matrices: these become ones."""
+    """Factors and scales of whole matrices must not be zero; these become ones."""
     at = len(gguf.header(keys, tensors))
     with open(path, "r+b") as f:
         for name, kind, shape in tensors:

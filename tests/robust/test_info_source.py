@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern info on what is not converted yet: GGUF files, safetensors files, directories."""
+"""tern info on sources before conversion: GGUF files, safetensors files, directories."""
 import glob
 import json
 import os
@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 from command import DEMO, scratch, shared
 
-# Path under reference/ -> family, and words of the reason why it does not convert.
+# Path under reference/ -> family, and words of the reason for refusing it.
 FAMILIES = {
     "gguf/tiny-bitnet-packed/i2_s.gguf": ("bitnet", None),
     "gguf/tiny-bitnet-packed/i2_s-arch-bitnet-25.gguf": ("bitnet", None),
@@ -100,7 +100,7 @@ class Source(command.TestCase):
             self.assertIn(pair, lines)
 
     def test_tokenizer_that_convert_refuses(self):
-        """One that is missing is no reason: convert can do without."""
+        """A missing tokenizer is no reason: convert works without."""
         found = self.look(shared("reference", "gguf", "tiny-bitnet-packed", "i2_s-nopre.gguf"))
         self.assertEqual((found["family"], found["convertible"]), ("bitnet", False))
         self.assertIn("name it with --pre", found["reason"])

@@ -17,7 +17,7 @@ class List(command.TestCase):
         cls.data = scratch("data")
         cls.named = scratch("named")
         own = os.path.join(cls.data, "tern", "models")
-        if command.IS_WINE:  # its users have a data folder that no variable moves
+        if command.IS_WINE:  # wine's users have a data folder that no variable moves
             own = cls.named
         for folder in {cls.named, own, cls.data}:
             os.makedirs(folder, exist_ok=True)
@@ -28,7 +28,7 @@ class List(command.TestCase):
         os.mkdir(os.path.join(own, "folder.tern"))
         with open(os.path.join(own, "notes.txt"), "w", encoding="utf-8") as f:
             f.write("no model")
-        if own != cls.named:  # of the same name in a later folder: the first counts
+        if own != cls.named:  # the first folder with that name counts
             shutil.copy(command.model(command.DEMO, "--no-tokenizer"),
                         os.path.join(own, "alpha.tern"))
 
@@ -38,7 +38,7 @@ class List(command.TestCase):
         return environment(**dict(variables, **changes))
 
     def ours(self, rows):
-        """Without what lies beside the program."""
+        """Without the models beside the program."""
         folders = tuple(os.path.realpath(f) for f in (self.named, self.data))
         rows = [dict(row, path=os.path.realpath(command.own_path(row["path"]))) for row in rows]
         return [row for row in rows if row["path"].startswith(folders)]
@@ -71,7 +71,7 @@ class List(command.TestCase):
         self.ok("embed", "alpha", env=env, cwd=self.data, stdin=b"x")
 
     def test_paths_come_first(self):
-        """A file or folder of that name in the working directory is what is meant."""
+        """A file or folder with that name in the working directory takes precedence."""
         here = scratch("here")
         os.makedirs(os.path.join(here, "alpha"))
         error = self.refused(5, "run", "alpha", "-p", "x", env=self.environment(), cwd=here)
@@ -87,7 +87,7 @@ class List(command.TestCase):
         self.assertIn("$TERN_MODEL: ", result.err)
 
     def test_damaged_file(self):
-        """Is named, and does not hide the others."""
+        """It is reported, and does not hide the others."""
         path = os.path.join(self.named, "broken.tern")
         with open(path, "wb") as f:
             f.write(command.read_bytes(command.model())[:5000])
@@ -97,7 +97,7 @@ class List(command.TestCase):
         self.assertEqual(["alpha", "na\u00efve model"],
                          [row["name"] for row in self.ours(json.loads(result.text))])
 
-    def test_names_that_nobody_can_type(self):
+    def test_names_that_cannot_be_typed(self):
         if not command.NATIVE or sys.platform in ("win32", "darwin"):
             self.skipTest("names are UTF-8 there")
         for name in (b"bad\xff.tern", b"two\nlines.tern"):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern pull, tern list and tern remove against a hub on this computer: what arrives is right or is
-named, what is interrupted continues, and nothing of the hub's answers becomes a path."""
+"""tern pull, tern list and tern remove against a hub on this computer: what arrives is right or
+reported, interrupted downloads continue, and nothing in the hub's responses becomes a path."""
 import hashlib
 import json
 import os
@@ -70,7 +70,7 @@ class Pull(command.TestCase):
         self.assertEqual(read_bytes(os.path.join(self.models, name + ".tern")), self.expected)
 
     def failed(self, code, *arguments, **changes):
-        """Pulls and fails: one line of error, no model; returns the line."""
+        """Pulls and fails: one line of error, no model. Returns the line."""
         result = self.pull(*arguments, code=code, **changes)
         errors = [line for line in result.err.splitlines() if line.startswith("tern: error: ")]
         self.assertEqual(len(errors), 1, result.err)
@@ -80,7 +80,8 @@ class Pull(command.TestCase):
         return errors[0]
 
     def act(self, pattern, action, times=None):
-        """The hub does `action` for the first `times` requests of a path with the pattern."""
+        """The hub runs `action` for the first `times` requests of a path that matches the pattern.
+        """
         left = [times]
 
         def act(handler):
@@ -91,7 +92,7 @@ class Pull(command.TestCase):
             return action(handler)
         self.hub.actions.append((pattern, act))
 
-    # ---- what it is for ----
+    # ---- normal use ----
 
     def test_folder(self):
         result = self.pull()
@@ -144,7 +145,7 @@ class Pull(command.TestCase):
         self.assertEqual(sorted(os.listdir(kept)), sorted([*self.files, "pull.json"]))
         for name, data in self.files.items():
             self.assertEqual(read_bytes(os.path.join(kept, name)), data)
-        # It is used when the model is gone, and goes with the model.
+        # It is used if the model was deleted, and removed with the model.
         os.remove(os.path.join(self.models, "fairy-tales.tern"))
         self.hub.reset()
         self.pull(FOLDER, "--keep")
@@ -171,7 +172,7 @@ class Pull(command.TestCase):
         self.assertIn("no model", self.refused(5, "remove", "fairy-tales", env=self.environment()))
         for name in ("../x", "a/b", "..", "", "nul"):
             self.refused(2, "remove", name, env=self.environment())
-        # What tern did not put there is not deleted.
+        # Files that tern did not put there are not deleted.
         elsewhere = scratch("elsewhere")
         os.makedirs(elsewhere, exist_ok=True)
         shutil.copy(command.model(), os.path.join(elsewhere, "mine.tern"))
@@ -254,7 +255,7 @@ class Pull(command.TestCase):
         self.assertIn("more than 5 redirects", self.failed(7))
         self.assertEqual(len(self.hub.files_requested()), 6)
 
-    # ---- what the hub refuses ----
+    # ---- refusals of the hub ----
 
     def test_refusals(self):
         for status, said in ((401, "HF_TOKEN"), (403, "accept its licence"), (404, "no such"),
@@ -265,7 +266,7 @@ class Pull(command.TestCase):
                 error = self.failed(7)
                 self.assertIn(said, error)
                 self.assertIn(FOLDER, error)
-                self.assertEqual(len(self.hub.requests), 2)  # refused for good: once
+                self.assertEqual(len(self.hub.requests), 2)  # a permanent refusal: requested once
 
     def test_servers_in_trouble(self):
         for status in (429, 500, 503):
@@ -331,7 +332,7 @@ class Pull(command.TestCase):
             with self.subTest(said=said, n=len(wrong)):
                 self.hub.repositories[FOLDER][WEIGHTS] = wrong
                 self.assertIn(said, self.failed(7))
-        # Without a length the size shows at the end.
+        # Without a length the size is only known at the end.
 
         def send_without_length(handler):
             handler.send_response(200)
@@ -359,7 +360,7 @@ class Pull(command.TestCase):
         self.assertTrue(all(r and r.startswith("bytes=") for r in ranges[1:]), ranges)
 
     def test_no_ranges(self):
-        """A 200 to a range request starts again."""
+        """A 200 to a range request restarts the download."""
         data = self.files[WEIGHTS]
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 5000000, False), 1)
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.send_file(data, False))
@@ -386,7 +387,7 @@ class Pull(command.TestCase):
         self.pull()
         self.check_model()
 
-    def test_a_damaged_part_is_noticed(self):
+    def test_a_damaged_part_is_detected(self):
         data = self.files[WEIGHTS]
         folder = os.path.join(self.downloads, "fairy-tales")
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 1000000, False))
@@ -465,7 +466,7 @@ class Pull(command.TestCase):
         self.assertEqual(os.listdir(self.downloads), [])
 
     def test_killed_after_the_model_was_placed(self):
-        # What is there then: the download, or a part of it, and the lock, which nobody holds.
+        # Afterwards there is the download, or a part of it, and the lock, which nobody holds.
         self.pull(FOLDER, "--keep")
         folder = os.path.join(self.downloads, "fairy-tales")
         lock = pathlib.Path(folder + ".lock")
@@ -498,7 +499,7 @@ class Pull(command.TestCase):
         self.hub.reset()
         self.hub.repositories["a/other"] = dict(self.files)
         self.pull("a/other")
-        self.assertTrue(os.path.isdir(stale))  # it is young
+        self.assertTrue(os.path.isdir(stale))  # it is recent
         self.ok("remove", "other", env=self.environment())
         for name in os.listdir(stale):
             os.utime(os.path.join(stale, name), (time.time() - 8 * 86400,) * 2)
@@ -596,7 +597,7 @@ class Pull(command.TestCase):
             self.assertEqual(headers.get("Authorization"), "Bearer " + token)
         self.assertEqual(len(other.requests), 1)
         self.assertNotIn("Authorization", other.requests[0][1])
-        # A certificate that nobody knows, and a redirect from https to http.
+        # An unknown certificate, and a redirect from https to http.
         self.ok("remove", "fairy-tales", env=self.environment())
         self.assertIn("certificate", self.failed(7, HF_ENDPOINT=hub.address))
         hub.actions[0] = (f"resolve/.*{WEIGHTS}",
@@ -617,7 +618,7 @@ STANDIN = os.environ.get("TERN_CURL_STANDIN")
 
 @unittest.skipUnless(command.IS_WINE and STANDIN, "for Windows under an emulator")
 class Windows(command.TestCase):
-    """With a stand-in for curl in System32."""
+    """With a replacement of curl in System32."""
 
     def setUp(self):
         self.files = demo_files()
@@ -647,7 +648,7 @@ class Windows(command.TestCase):
         info = json.loads(self.ok("info", "fairy-tales", "--json", env=env).text)
         self.assertEqual(info["name"], "fairy-tales")
         self.assertIn("bytes=", self.hub.files_requested()[-1][1]["Range"])
-        # The bytes are those of a conversion of the folder.
+        # The bytes equal those of converting the folder.
         expected = command.model(DEMO, "--name", "fairy-tales")
         if os.path.exists(path):
             self.assertEqual(read_bytes(path), read_bytes(expected))
