@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Installs the client libraries that test_clients.py runs, in the versions that are named in
-clients/, below $TERN_CLIENTS_DIR: in CI, and with TERN_CLIENTS=1 (TERN_CLIENTS=all: the large ones
-too). Without a network nothing fails here: what is missing is left out with a line that says so."""
+"""Installs the client libraries that test_clients.py runs, in the versions of clients/, below
+$TERN_CLIENTS_DIR: in CI, and with TERN_CLIENTS=1 (TERN_CLIENTS=all: the large ones too). Without
+a network nothing fails: missing libraries are skipped with a message."""
 import hashlib
 import os
 import re
@@ -20,7 +20,7 @@ NO_NETWORK = re.compile(r"retrying|connection|timed? ?out|resolve|unreachable|EN
 
 
 def stamp_of(name):
-    """What a complete set was made from."""
+    """The inputs of a complete installation."""
     digest = hashlib.sha256(sys.version.encode())
     for file in SETS[name]:
         with open(os.path.join(HERE, file), "rb") as f:
@@ -29,7 +29,7 @@ def stamp_of(name):
 
 
 def state(name):
-    """ "complete", or why it is not, or "" when nobody has tried."""
+    """"complete", the reason why it is not, or "" if it was not attempted."""
     path = os.path.join(FOLDER, name + ".state")
     if not os.path.exists(path):
         return ""
@@ -44,7 +44,7 @@ def note(name, text):
 
 
 def install(name):
-    """The output of the installer that failed, or None."""
+    """The output of a failed installer, or None."""
     target = os.path.join(FOLDER, name)
     shutil.rmtree(target, ignore_errors=True)
     os.makedirs(target)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Between a browser and a server: lets the answers through in measured amounts, cuts them, and
-stays at its address while the server behind it is another one."""
+"""A proxy between browser and server: limits the rate of answers, cuts connections, and keeps its
+address while the server is replaced."""
 import socket
 import threading
 
 
 class Gate:
-    """`target` is the server's port, or None: nobody listens."""
+    """`target` is the server's port, or None: connections are refused."""
 
     def __init__(self, target):
         self.target = target
-        self.budget = None   # bytes of streams that may still pass; None: all
+        self.budget = None   # bytes of streams that may still pass; None: unlimited
         self.change = threading.Condition()
         self.sockets = set()
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -23,7 +23,7 @@ class Gate:
             self.change.notify_all()
 
     def cut(self):
-        """Ends all connections, and holds nothing back any more."""
+        """Ends all connections and removes the limit."""
         with self.change:
             self.budget = None
             for s in self.sockets:
@@ -61,7 +61,7 @@ class Gate:
         server.close()
 
     def _may_pass(self, n_bytes, to):
-        """Waits until n_bytes may pass; False: the other end is gone."""
+        """Waits until n_bytes may pass; False: the other side is gone."""
         with self.change:
             while self.budget is not None and self.budget < n_bytes and to in self.sockets:
                 self.change.wait()

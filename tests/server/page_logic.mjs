@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// What the page computes without a browser.   node page_logic.mjs FOLDER [saved FILE]
-// FOLDER has the page's scripts and a package.json that calls them modules.
-//   saved FILE   writes a conversation, all but its last line, for the model of FILE (page.json),
-//                to standard output;  load FILE PAGE.json  reads one and prints it as JSON.
+// Tests the page's scripts without a browser.
+//
+//   node page_logic.mjs FOLDER [saved FILE]
+//
+// FOLDER has the page's scripts and a package.json that declares them as modules.
+//
+//   saved FILE     writes a conversation without its last line to stdout, for the model of FILE
+//                  (page.json)
+//   load FILE PAGE.json  reads one and prints it as JSON
 import assert from "node:assert/strict";
 import {readFileSync} from "node:fs";
 import {join} from "node:path";
@@ -54,7 +59,7 @@ async function test(name, run) {
 
 // ---- Markdown ----
 
-// As HTML, for reading: only here, never in the page.
+// As HTML for readability; the page never does this.
 function inline(nodes) {
     return nodes.map(node => typeof node === "string" ? node.replace(/</g, "&lt;")
         : node.type === "br" ? "|" : node.type === "code" ? `\`${node.text}\``
@@ -145,8 +150,8 @@ await test("hostile text stays text", () => {
                      ["https://example.com/x"]);
 });
 
-// Twice the text takes about twice the time: bounded by steps of nesting and by the size of what
-// comes out, not by a clock.
+// Twice the text must take about twice the time: bounded by nesting and by the size of the output,
+// not by a clock.
 await test("long and deep text", () => {
     const pieces = ["*a ", "**a _b ", "[", "[a](", "![", "`", "<", "> ", "- ", "*", "_a*", "~~a",
                     "(", "[a](http://", "|a", "  ", "a\n", "&", "\\", "***a** ", "1. a\n", "- a\n\n",
@@ -177,7 +182,7 @@ await test("branches", () => {
     tree.show(chat, edited);
     assert.equal(chat.leaf, edited.id);
     assert.equal(tree.titleOf(chat), "Tell me a story. üñí 😀 \u0000 \ud800");
-    chat.nodes[question.id].parent = chat.leaf = question.id;   // damaged: a circle
+    chat.nodes[question.id].parent = chat.leaf = question.id;   // damaged: a cycle
     assert.equal(tree.path(chat).length, 1);
 });
 
@@ -207,9 +212,9 @@ await test("what the model is sent", () => {
     assert.deepEqual([sent[0].content, sent[2].reasoning_content], [SYSTEM, "hm"]);
     chat.forgotten = 2;
     assert.deepEqual(tree.messagesFor(chat, nodes[2]).map(m => m.content), [SYSTEM, "Go on."]);
-    chat.forgotten = 9;   // of another branch
+    chat.forgotten = 9;   // from another branch
     assert.deepEqual(tree.messagesFor(chat, nodes[2]).map(m => m.content), [SYSTEM, "Go on."]);
-    // An answer that is continued keeps its question, and its reasoning where it has no text yet.
+    // A continued answer keeps its question, and its reasoning if it has no text yet.
     assert.deepEqual(tree.messagesFor(chat, nodes[3]).map(m => m.content),
                      [SYSTEM, "Go on.", nodes[3].content]);
     const begun = tree.add(chat, nodes[2].id, {role: "assistant", reasoning: "hm"});
@@ -250,7 +255,7 @@ await test("interrupted answers", () => {
     tree.markInterrupted(chat);
     assert.deepEqual([first.stop, last.stop, last.rev], ["stop", "left", 1]);
     assert.ok(!Object.values(chat.nodes).some(node => node.role === "user" && node.stop));
-    const writing = structuredClone(chat);   // another tab goes on with the answer
+    const writing = structuredClone(chat);   // another tab continues the answer
     delete writing.nodes[last.id].stop;
     tree.touch(writing, writing.nodes[last.id]);
     assert.equal(tree.merge(chat, writing).nodes[last.id].stop, undefined);
@@ -308,7 +313,7 @@ await test("numbers in words", () => {
 await test("progress of a prompt", () => {
     const say = (total, cache, processed) => words.readingProgress({total, cache, processed});
     assert.equal(say(3000, 0, 768), "Reading your message: 25 %");
-    // What is cached takes no time.
+    // Cached tokens take no time.
     assert.equal(say(3000, 1000, 1000), "Reading your message: 0 %");
     assert.equal(say(3000, 1000, 2999), "Reading your message: 99 %");
     assert.deepEqual([say(40, 0, 20), say(3000, 2990, 2995)], ["", ""]);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A running `tern serve` for tests, test cases that share one, and HTTP by hand."""
+"""A running `tern serve` for tests, test cases that share one, and raw HTTP."""
 import concurrent.futures
 import hashlib
 import http.client
@@ -38,7 +38,7 @@ class Server:
             self.stop()
 
     def stop(self, how=signal.SIGTERM, timeout=command.TIMEOUT):
-        """Ends it; the seconds that it took."""
+        """Stops it; returns the seconds that took."""
         began = time.monotonic()
         if os.name == "nt" or command.RUNNER:
             self.process.kill()
@@ -56,7 +56,7 @@ class Server:
         return socket.create_connection((host, self.port), timeout=timeout)
 
     def raw(self, data, timeout=command.TIMEOUT):
-        """Sends bytes; what comes until the server closes, or a whole answer is there."""
+        """Sends bytes; returns the response up to its end or to the end of the connection."""
         with self.connect(timeout=timeout) as s:
             s.sendall(data)
             return read_answer(s)
@@ -84,8 +84,7 @@ class Server:
         return status, json.loads(data)
 
     def blocks(self, path, body):
-        """What a stream of server-sent events consists of, without the comments that keep it
-        alive."""
+        """The blocks of a server-sent event stream, without comments."""
         status, headers, data = self.request("POST", path, dict(body, stream=True))
         assert status == 200, data
         assert headers["Content-Type"] == "text/event-stream", headers["Content-Type"]
@@ -94,7 +93,7 @@ class Server:
         return [block for block in blocks if not block.startswith(":")]
 
     def events(self, path, body):
-        """The events of a stream: values of JSON; the last of OpenAI's is "[DONE]"."""
+        """The events of a stream as JSON values; OpenAI's last one is "[DONE]"."""
         events = []
         for block in self.blocks(path, body):
             assert block.startswith("data: "), block
@@ -103,7 +102,7 @@ class Server:
         return events
 
     def named_events(self, path, body):
-        """The same where each event has a line with its type before its data."""
+        """The same for events with a line for their type."""
         events = []
         for block in self.blocks(path, body):
             name, text = block.split("\n")
@@ -122,12 +121,12 @@ class Server:
         raise AssertionError(name)
 
     def wait_for_rest(self, seconds=60.0):
-        """Waits until nothing is computed."""
-        command.wait_for(lambda: self.metric("jobs") == 0, "work goes on", seconds)
+        """Waits until the engine is idle."""
+        command.wait_for(lambda: self.metric("jobs") == 0, "jobs are still running", seconds)
 
 
 class TestCase(command.TestCase):
-    """Tests of one server: `self.server` of the demo model, with the flags FLAGS."""
+    """Tests of one server: `self.server` with the demo model and the flags FLAGS."""
     FLAGS = ()
 
     @classmethod
@@ -137,12 +136,13 @@ class TestCase(command.TestCase):
 
     @classmethod
     def start(cls, *flags, models=None):
-        """Starts `cls.server`, which ends with the tests of the class."""
+        """Starts `cls.server`, which is stopped after the tests of the class."""
         cls.server = Server(*flags, models=models)
         cls.addClassCleanup(lambda: cls.server.stop())
 
     def post(self, path, body, status=200, server=None):
-        """Posts to `server`, or that of the class; expects the status. Returns the answer."""
+        """Posts to `server` (default: that of the class) and expects the status. Returns the
+        answer."""
         got, answer = (server or self.server).post(path, body)
         self.assertEqual(got, status, answer)
         return answer
@@ -157,18 +157,18 @@ def template_file(template):
 
 
 def serve_template(template, models=None):
-    """A server of the demo model, or of others, with this chat template."""
+    """A server of the demo model, or of `models`, with this chat template."""
     return Server("--template", template_file(template), models=models)
 
 
 def together(function, items):
-    """[function(item) for item in items], all at the same time."""
+    """[function(item) for item in items], concurrently."""
     with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(function, items))
 
 
 def choice_parts(events, i=0):
-    """What the events of a chat stream say of choice i, in their order."""
+    """The deltas of choice i in the events of a chat stream, in order."""
     return [c for e in events if e != "[DONE]" for c in e["choices"] if c["index"] == i]
 
 
@@ -177,12 +177,12 @@ def choice_text(events, i=0):
 
 
 def post_head(path, length):
-    """The head of a request by hand whose body has so many bytes."""
+    """The head of a raw request with a body of that length."""
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
 def read_answer(s):
-    """Bytes of one answer (by its length), or until the other side closes."""
+    """Reads one answer by its length, or up to the end of the connection."""
     data = b""
     while True:
         head, mark, body = data.partition(b"\r\n\r\n")

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Many clients for long, some of which go in the middle: no answer may be wrong, no memory lost.
+"""Many clients for a long time, some of which disconnect early: no answer may be wrong, no memory
+lost.
 
   soak.py [--clients 32] [--requests N | --seconds S] [--cases N] [--max-drift MIB]
 
-TERN names the command. Every whole answer is compared with `tern run` of the same seed: an answer
-that held anything of its neighbours, or of what was in its place of the cache before, would differ.
-The report is one line; the exit code is 1 when an answer was wrong, or the memory grew by more than
---max-drift behind the first quarter of the work."""
+TERN names the command. Every complete answer is compared with `tern run` of the same seed, so an
+answer that contained anything of another request, or of stale cache entries, would differ. The
+report is one line; the exit code is 1 if an answer was wrong, or if memory grew by more than
+--max-drift after the first quarter of the work."""
 import argparse
 import http.client
 import json
@@ -24,13 +25,13 @@ from serving import Server
 PROMPTS = ["Once upon a time", "The secret word is heliotrope. The secret word is",
            "A fox and a crow", "My key is 7319-2208-5561, never tell it. My key is",
            "One day, a little girl named", "In a house at the sea there lived " * 8]
-# Any first few of them differ in their prompts.
+# Any prefix of the list has different prompts.
 CASES = [{"prompt": prompt, "seed": seed, "max_tokens": 16 + 9 * seed, "temperature": 0.2 * seed}
          for seed in range(1, 6) for prompt in PROMPTS]
 
 
 def answer_of_run(case):
-    """What `tern run` says; standard output ends with a newline of its own."""
+    """The output of `tern run`, without the final newline that it adds."""
     run = command.tern("run", command.model(), "--raw", "-p", case["prompt"],
                        "-n", str(case["max_tokens"]), "--seed", str(case["seed"]),
                        "--temp", f"{case['temperature']:g}")
@@ -39,7 +40,8 @@ def answer_of_run(case):
 
 
 class Client(threading.Thread):
-    """Asks until the work is done: whole answers, streams, and streams that it leaves."""
+    """Sends requests until the work is done: complete answers, streams, and streams that it
+    abandons."""
 
     def __init__(self, soak, seed):
         super().__init__()
@@ -49,7 +51,7 @@ class Client(threading.Thread):
         try:
             while self.soak.take_turn():
                 self.ask(self.random.randrange(len(self.soak.expected)), self.random.random())
-        except Exception as error:  # whatever it is, the report must name it
+        except Exception as error:  # the report names any exception
             self.soak.note("errors", error)
 
     def send(self, body):
@@ -110,7 +112,7 @@ class Soak:
                      else self.n_turns <= self.stage_ends))
 
     def stage(self, share):
-        """That share of the whole work; the resident memory behind it, at rest."""
+        """Does that share of the work; returns the resident memory when idle afterwards."""
         self.n_turns = 0
         self.stage_ends = (time.monotonic() + share * self.seconds if self.seconds
                            else share * self.n_requests)
@@ -144,7 +146,7 @@ def main():
     soak = Soak(options.clients, options.requests, options.seconds, options.cases)
     drift, alive = soak.run()
     print(f"{options.clients} clients: {soak.counts['whole']} answers right, "
-          f"{soak.counts['left']} left, {soak.counts['busy']} told to wait; "
+          f"{soak.counts['left']} left, {soak.counts['busy']} asked to wait; "
           f"memory {drift / 1024:+.0f} KiB")
     for error in soak.errors[:3]:
         print(repr(error)[:2000], file=sys.stderr)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Answers of a form: response_format of OpenAI, format of Ollama."""
+"""Structured output: response_format of OpenAI, format of Ollama."""
 import datetime
 import json
 import os
@@ -16,7 +16,7 @@ import serving
 CHAT = "/v1/chat/completions"
 ASK = [{"role": "user", "content": "Tell me about an animal."}]
 
-# Every answer of this form ends.
+# Every answer under this schema ends.
 ANIMAL = {
     "type": "object",
     "properties": {
@@ -68,7 +68,7 @@ class AnswerSchema(serving.TestCase):
                              choice["message"]["content"])
 
     def test_large_numbers_elsewhere(self):
-        """A whole number beyond 64 bits leaves the others of a body whole."""
+        """A whole number beyond 64 bits does not affect other numbers of a body."""
         schema = dict(ANIMAL, properties=dict(ANIMAL["properties"], legs={"enum": [2, 4]}))
         choices = [self.chat(response_format(schema), temperature=0, **more)
                    for more in ({}, {"unknown": 2 ** 64})]
@@ -123,7 +123,7 @@ class AnswerSchema(serving.TestCase):
         beside = serving.together(lambda ask: self.post(CHAT, ask)["choices"], asks)
         self.assertEqual(beside, alone)
 
-    def test_refusals_name_the_place(self):
+    def test_refusals_name_the_path(self):
         def nested(inner):
             return {"type": "object", "properties": {"a": {"type": "array", "items": inner}},
                     "required": ["a"], "additionalProperties": False}
@@ -177,7 +177,7 @@ class AnswerSchema(serving.TestCase):
         choice = self.chat(response_format(doubling), max_tokens=20)
         self.assertTrue(choice["message"]["content"].lstrip().startswith("["))
 
-    def test_schemas_keep_nobody_waiting(self):
+    def test_schemas_delay_no_other_request(self):
         slow = {"type": "string", "pattern": "^(?:(?:a?){20}b?){60}$"}
         body = {"messages": ASK, "response_format": response_format(slow)}
         self.assertIn("steps", self.post(CHAT, body, 400)["error"]["message"])

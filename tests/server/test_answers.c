@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers that are lists of reasoning, texts and calls stand in the order in which they were
- * written, whole and in streams; errors keep their API's shape behind a head that is sent, and
- * streams that wait send signs of life.
+ * Answers that are lists of reasoning, texts and calls keep the order in which they were written,
+ * in complete answers and in streams.  Errors after the head keep the format of their API, and
+ * waiting streams send heartbeats.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 /* ---- lists ---- */
 
-/* Of a stream, as "(reasoning|", "text|" and "name arguments|" behind each other. */
+/* Entries of a stream as "(reasoning|", "text|" and "name arguments|", concatenated. */
 static struct tn_buf streamed;
 
 static void open(struct tn_task *task, struct tn_choice *choice)
@@ -52,8 +52,8 @@ static void take_text(struct tn_choice *choice)
     tn_buf_append(&choice->text, text, n);
 }
 
-/* An answer that comes `cut` bytes at a time behind its reasoning; the entries of the list that it
- * is, and in `streamed` those of the stream. */
+/* Reads an answer that arrives `cut` bytes at a time after its reasoning.  Returns its list of
+ * entries; `streamed` receives those of the stream. */
 static struct tn_buf read_answer(const char *reasoning, const char *text, size_t cut,
                                   bool is_early)
 {
@@ -97,7 +97,7 @@ static struct tn_buf read_answer(const char *reasoning, const char *text, size_t
 
 #define CALL(name) "<tool_call>{\"name\":\"" name "\",\"arguments\":{\"a\":1}}</tool_call>"
 
-static void entries_stand_as_they_were_written(void **state)
+static void entries_keep_their_order(void **state)
 {
     static const char *const cases[][3] = {
         {"", "", "|"},
@@ -150,7 +150,7 @@ static void late_errors_have_their_shape(void **state)
                      "\"server_error\",\"param\":null,\"code\":null}}");
 }
 
-/* ---- signs of life ---- */
+/* ---- heartbeats ---- */
 
 static void check_beat(bool is_chat, const char *end)
 {
@@ -161,7 +161,7 @@ static void check_beat(bool is_chat, const char *end)
     struct tn_conn conn = {.state = TN_CONN_BUSY, .host = &host};
     task = (struct tn_task){.conn = &conn, .model = &model, .format = &tn_ollama_format,
                             .gen.streams = true, .is_chat = is_chat};
-    tn_task_tick(&task, 2 * TN_HEARTBEAT_NS); /* nothing is in work */
+    tn_task_tick(&task, 2 * TN_HEARTBEAT_NS); /* nothing is in progress */
     task.n_choices = 1;
     tn_task_tick(&task, TN_HEARTBEAT_NS);
     assert_int_equal(conn.out.n_bytes, 0);
@@ -175,7 +175,7 @@ static void check_beat(bool is_chat, const char *end)
     tn_buf_fini(&conn.out);
 }
 
-static void streams_of_lines_show_that_they_go_on(void **state)
+static void streams_of_lines_send_heartbeats(void **state)
 {
     (void)state;
     check_beat(true, "\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},"
@@ -183,8 +183,8 @@ static void streams_of_lines_show_that_they_go_on(void **state)
     check_beat(false, "\",\"response\":\"\",\"done\":false}\n");
 }
 
-/* A client that has ended its side may be gone: a byte to it tells, sooner than to others. */
-static void who_may_be_gone_is_written_to(void **state)
+/* A client that shut down its side may be gone: it is probed sooner than others. */
+static void clients_that_may_be_gone_are_probed(void **state)
 {
     const struct tn_conn_host host = {0};
     const uint64_t began_ns = 1000ull * TN_SECOND_NS;
@@ -204,10 +204,10 @@ static void who_may_be_gone_is_written_to(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_stand_as_they_were_written),
+        cmocka_unit_test(entries_keep_their_order),
         cmocka_unit_test(late_errors_have_their_shape),
-        cmocka_unit_test(streams_of_lines_show_that_they_go_on),
-        cmocka_unit_test(who_may_be_gone_is_written_to),
+        cmocka_unit_test(streams_of_lines_send_heartbeats),
+        cmocka_unit_test(clients_that_may_be_gone_are_probed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Answers that the last message begins: continued with the bytes of the uninterrupted answer, in
-every API that has conversations; answered or refused where a request says so."""
+"""Answers that the last message begins: continued with the bytes of the uninterrupted answer in
+every conversation API, unless the request wants a new message or the conversation cannot be
+continued."""
 import json
 import os
 import sys
@@ -79,14 +80,14 @@ class BegunAnswers(Case):
                 "options": {"num_predict": N - 10, "temperature": 0}}
         self.assertEqual(self.post("/api/chat", body)["message"]["content"], rest)
 
-    def test_what_begins_the_answer_is_the_prompt(self):
+    def test_the_begun_answer_is_part_of_the_prompt(self):
         plain, part = self.ask()["usage"]["prompt_tokens"], self.text(n=10)
         usage = self.ask(begun(part), 5)["usage"]
         self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"]), (plain + 10, 5))
         counted = self.post("/v1/messages/count_tokens", {"messages": begun(part)})
         self.assertEqual(counted, {"input_tokens": plain + 10})
         self.assertEqual(self.text(begun("")), self.text())
-        # Text that looks like a control token is text.
+        # Text that looks like a control token stays text.
         self.assertGreater(self.ask(begun("<|eot_id|>"), 1)["usage"]["prompt_tokens"], plain + 3)
 
     def test_words_put_into_its_mouth(self):
@@ -152,9 +153,9 @@ class Reasoning(Case):
                 more_reasoning, more_content = self.parts(server, last, 16 - n)
                 if content:
                     self.assertEqual(more_reasoning, "", n)
-                elif len(reasoning) < len(whole[0]):  # else the tag is cut
+                elif len(reasoning) < len(whole[0]):  # otherwise the tag is cut
                     self.assertEqual((reasoning + more_reasoning, content + more_content), whole)
-            # Words put into its mouth are no reasoning.
+            # A prefilled answer is not reasoning.
             self.assertEqual(self.parts(server, begun("Once upon"))[0], "")
 
     def test_a_template_that_leaves_it_to_the_model(self):
@@ -163,16 +164,16 @@ class Reasoning(Case):
             self.assertTrue(all(whole))
             inside = begun("", reasoning_content=whole[0][:3])
             self.assertNotEqual(self.parts(server, inside)[0], "")
-            behind = begun(whole[1][:4], reasoning_content=whole[0])
-            self.assertEqual(self.parts(server, behind)[0], "")
-            # Without reasoning it is no part of the prompt either.
+            after = begun(whole[1][:4], reasoning_content=whole[0])
+            self.assertEqual(self.parts(server, after)[0], "")
+            # Without reasoning, the prompt has none either.
             off = {"reasoning_effort": "none"}
             a, b = (self.ask(m, 1, server=server, **off)["usage"]["prompt_tokens"]
-                    for m in (behind, begun(whole[1][:4])))
+                    for m in (after, begun(whole[1][:4])))
             self.assertEqual(a, b)
 
     def test_a_built_in_template(self):
-        """It takes no reasoning, but an answer that is continued keeps its own."""
+        """It renders no reasoning, but a continued answer keeps its reasoning."""
         with serving.Server("--template", "qwen3") as server:
             plain = self.ask(begun("Once"), 1, server=server)["usage"]["prompt_tokens"]
             thought = self.ask(begun("Once", reasoning_content="hm"), 1, server=server)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Large bodies: they keep nobody waiting, and what requests hold of the memory is bounded."""
+"""Large bodies: they delay no other request, and the memory that requests hold is bounded."""
 import http.client
 import json
 import os
@@ -32,7 +32,7 @@ class Bodies(serving.TestCase):
     def wait_for_nothing_held(self):
         command.wait_for(lambda: self.held() == 0, "memory of requests is held")
 
-    def test_a_large_body_keeps_nobody_waiting(self):
+    def test_a_large_body_delays_no_other_request(self):
         body = completion(unknown=["a string of some length"] * 40000, words="x" * 2 * MIB)
         expected = self.text_of(completion())
         waits, parses = [], []
@@ -60,7 +60,7 @@ class Bodies(serving.TestCase):
         self.post("/api/show", b"x" * 100000, 400)
         self.wait_for_nothing_held()
 
-    def test_json_that_would_take_too_much(self):
+    def test_json_that_needs_too_much_memory(self):
         before = self.server.metric("resident_memory_bytes")
         for values in (b"[" + b"{}," * 300000 + b"{}]", b"[" + b"0," * 1000000 + b"0]"):
             body = b'{"prompt":"Once","unknown":' + values + b"}"
@@ -68,7 +68,7 @@ class Bodies(serving.TestCase):
         self.wait_for_nothing_held()
         self.assertLess(self.server.metric("resident_memory_bytes") - before, 8 * MIB)
 
-    def test_what_a_translation_takes_is_held(self):
+    def test_memory_of_a_translation_is_held(self):
         blocks = [{"type": "tool_use"}] * 11000
         body = {"max_tokens": 1, "messages": [{"role": "assistant", "content": blocks},
                                              {"role": "user", "content": "Hi."}]}
@@ -90,8 +90,8 @@ class Bodies(serving.TestCase):
         self.text_of(completion(unknown='{[,:"\\' * 300000))
         self.wait_for_nothing_held()
 
-    def test_clients_share_what_is_planned(self):
-        body, told, holding = b"x" * (4 * MIB - 1), 0, []
+    def test_clients_share_the_planned_memory(self):
+        body, n_refused, holding = b"x" * (4 * MIB - 1), 0, []
         for _ in range(12):
             s = self.server.connect()
             s.sendall(post_head(TEXT, 4 * MIB))
@@ -109,13 +109,13 @@ class Bodies(serving.TestCase):
                 answer = read_answer(s)
             except TimeoutError:
                 answer = b""
-            told += status_of(answer) == 503 and b"\r\nRetry-After: 1\r\n" in answer
+            n_refused += status_of(answer) == 503 and b"\r\nRetry-After: 1\r\n" in answer
             s.close()
-        self.assertGreaterEqual(told, 3)
+        self.assertGreaterEqual(n_refused, 3)
         self.wait_for_nothing_held()
         self.text_of(completion())
 
-    def test_what_is_in_work_is_held(self):
+    def test_requests_in_progress_hold_memory(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port,
                                                 timeout=command.TIMEOUT)
         connection.request("POST", TEXT, completion(
@@ -128,7 +128,7 @@ class Bodies(serving.TestCase):
         self.wait_for_nothing_held()
 
     def test_answers_on_their_way_are_held(self):
-        # An answer is many times as long as its request, and these clients take none of it.
+        # The answer is many times as long as its request, and these clients do not read it.
         body = json.dumps({"content": "a b " * 60000, "with_pieces": True}).encode()
         before, slow = self.server.metric("resident_memory_bytes"), []
         for _ in range(40):
@@ -147,8 +147,8 @@ class Bodies(serving.TestCase):
         self.text_of(completion())
         grown = self.server.metric("resident_memory_bytes") - before
         print(f"40 slow readers: {grown / MIB:+.0f} MiB")
-        if not os.environ.get("TERN_SANITIZE"):  # they keep what is freed
-            self.assertLess(grown, 64 * MIB)  # 100 MiB and more if nobody counted
+        if not os.environ.get("TERN_SANITIZE"):  # sanitizers keep freed memory
+            self.assertLess(grown, 64 * MIB)  # 100 MiB and more without accounting
         for s in slow:
             s.close()
         self.wait_for_nothing_held()

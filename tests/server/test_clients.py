@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The client libraries that programs use, unmodified, in the versions that fetch_clients.py has
-installed; curl's odd forms; and what the server's README offers to copy."""
+"""Client libraries that programs use, unmodified, in the versions that fetch_clients.py has
+installed; curl; and the commands in the server's README."""
 import json
 import os
 import re
@@ -22,7 +22,7 @@ WANTED = os.environ.get("TERN_CLIENTS", "1" if os.environ.get("CI") == "true" el
 
 
 class Case(serving.TestCase):
-    """One server with a model that answers and one that embeds."""
+    """One server with a model that generates and one that embeds."""
 
     @classmethod
     def setUpClass(cls):
@@ -34,7 +34,7 @@ class Case(serving.TestCase):
         cls.chat, cls.vectors = cls.server.model_ids()
 
     def check(self, argv, **env):
-        """Runs it to its end; expects success. Returns its output."""
+        """Runs a command and expects success. Returns its output."""
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=command.environment(**env),
                               timeout=command.TIMEOUT, encoding="utf-8")
@@ -104,13 +104,13 @@ class Libraries(Case):
         streamed = self.python("openai2", *ask, **env)
         self.assertTrue(streamed.strip())
         self.assertEqual(self.python("openai2", *ask, "--no-stream", **env), streamed)
-        # This one asks for the list of models first.
+        # This client requests the list of models first.
         self.assertTrue(self.python("openai2", "-m", "llm", "-m", self.chat + ":latest", "Hi",
                                     "-o", "num_predict", "20", "--no-log", **env).strip())
 
 
 class Readme(serving.TestCase):
-    """What the server's README offers to copy, with the port of this server."""
+    """The commands in the server's README, with the port of this server."""
 
     @classmethod
     def setUpClass(cls):

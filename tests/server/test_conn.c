@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Connections whose client takes its answer slowly, or not at all: what they hold is counted, they
- * end, and their places are others' when places are short.  Both ends of a connection are here, and
- * the clock is the test's.
+ * Connections whose client reads its answer slowly, or not at all: the memory they hold is counted,
+ * they time out, and their slots are reused under load.  The test has both ends of a connection and
+ * controls the clock.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ struct pair {
     uint64_t now_ns;
 };
 
-/* A client has asked for n bytes and reads nothing yet. */
+/* The client has requested n bytes and reads nothing yet. */
 static void ask(struct pair *p, size_t n, const char *fields)
 {
     static char scratch[4096];
@@ -84,7 +84,7 @@ static void ask(struct pair *p, size_t n, const char *fields)
     tn_conn_advance(&p->conn, p->now_ns);
 }
 
-static char taken[64 << 10]; /* the last bytes */
+static char taken[64 << 10]; /* the bytes read last */
 
 static size_t take(struct pair *p, size_t n)
 {
@@ -99,7 +99,7 @@ static size_t take(struct pair *p, size_t n)
     return n_taken;
 }
 
-/* Seconds in each of which the client takes n bytes. */
+/* Advances the clock by seconds, in each of which the client reads n bytes. */
 static void wait(struct pair *p, int seconds, size_t n)
 {
     for (int i = 0; i < seconds && p->conn.state != TN_CONN_DEAD; i++) {
@@ -134,11 +134,11 @@ static void an_answer_on_its_way_is_held(void **state)
     ask(&one, 3 * MIB, "");
     assert_int_equal(status_done, 200);
     assert_in_range(budget.n_held, 3 * MIB - TN_CONN_MAX_UNSENT, 3 * MIB);
-    ask(&two, 3 * MIB, ""); /* there is no room for another one */
+    ask(&two, 3 * MIB, ""); /* no memory is left for another one */
     assert_int_equal(status_done, 503);
     assert_in_range(take(&two, MIB), 1, 1000);
     assert_non_null(strstr(taken, "\r\n\r\n[503, \"/\", \"no memory for the answer: "));
-    ask(&three, TN_CONN_MAX_UNSENT / 2, ""); /* a small one takes none */
+    ask(&three, TN_CONN_MAX_UNSENT / 2, ""); /* a small one takes none of the budget */
     assert_int_equal(status_done, 200);
     while (take(&one, MIB) > 0)
         ;
@@ -148,7 +148,7 @@ static void an_answer_on_its_way_is_held(void **state)
     end(&one);
 }
 
-static void what_is_held_is_given_back_when_a_client_goes(void **state)
+static void memory_is_released_when_a_client_disconnects(void **state)
 {
     struct pair p;
     (void)state;
@@ -157,7 +157,7 @@ static void what_is_held_is_given_back_when_a_client_goes(void **state)
     end(&p);
 }
 
-static void readers_are_not_cut_for_others(void **state)
+static void readers_are_not_dropped_for_others(void **state)
 {
     struct pair p;
     (void)state;
@@ -168,12 +168,12 @@ static void readers_are_not_cut_for_others(void **state)
         assert_false(tn_conn_is_incomplete(&p.conn));
         while (take(&p, MIB) > 0)
             ;
-        assert_true(tn_conn_is_incomplete(&p.conn)); /* it has all of it */
+        assert_true(tn_conn_is_incomplete(&p.conn)); /* it is sent completely */
         end(&p);
     }
 }
 
-/* The end of what a client sends is not the end of what it reads. */
+/* A client that shuts down its sending side still receives. */
 static void a_half_close_gets_its_answer(void **state)
 {
     static char scratch[4096];
@@ -201,20 +201,20 @@ static void slow_readers_end(void **state)
     struct pair p;
     (void)state;
     ask(&p, 3 * MIB, "");
-    wait(&p, 32, 0); /* takes nothing */
+    wait(&p, 32, 0); /* reads nothing */
     assert_int_equal(p.conn.state, TN_CONN_DEAD);
     end(&p);
     ask(&p, 3 * MIB, "");
-    wait(&p, 64, 100); /* takes a little of it each second */
+    wait(&p, 64, 100); /* reads a little each second */
     assert_int_equal(p.conn.state, TN_CONN_DEAD);
     end(&p);
     ask(&p, 3 * MIB, "");
-    wait(&p, 100, 20000); /* takes it slowly, but all of it in the end */
+    wait(&p, 100, 20000); /* reads slowly, but everything in the end */
     assert_int_not_equal(p.conn.state, TN_CONN_DEAD);
     end(&p);
 }
 
-static void only_those_who_have_taken_all_are_idle(void **state)
+static void only_clients_that_received_all_are_idle(void **state)
 {
     const int idle_s = TN_CONN_IDLE_NS / TN_SECOND_NS;
     struct pair p;
@@ -233,7 +233,7 @@ static void only_those_who_have_taken_all_are_idle(void **state)
     end(&p);
 }
 
-/* Requests that come at once neither keep other clients waiting nor fill the memory. */
+/* Pipelined requests neither delay other clients nor fill memory. */
 static void pipelined_requests_are_taken_in_turns(void **state)
 {
     enum { N = 60, SIZE = 64 << 10 };
@@ -249,10 +249,10 @@ static void pipelined_requests_are_taken_in_turns(void **state)
     assert_in_range(n_done, 2, 2 + TN_CONN_ANSWERS_PER_TURN);
     for (int i = 0; i < N; i++)
         tn_conn_advance(&p.conn, p.now_ns);
-    assert_false(tn_conn_is_due(&p.conn)); /* before the client has taken some */
+    assert_false(tn_conn_is_due(&p.conn)); /* before the client has read some */
     assert_false(tn_conn_wants_read(&p.conn));
     assert_in_range(p.conn.out.n_bytes - p.conn.n_sent, SIZE, TN_CONN_MAX_UNSENT + SIZE + 1000);
-    while ((n_now = take(&p, 1000)) > 0) { /* never all that is there */
+    while ((n_now = take(&p, 1000)) > 0) { /* never everything that is pending */
         n_taken += n_now;
         assert_true(budget.n_held < MIB);
     }
@@ -266,11 +266,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(an_answer_on_its_way_is_held, begin_test),
-        cmocka_unit_test_setup(what_is_held_is_given_back_when_a_client_goes, begin_test),
-        cmocka_unit_test_setup(readers_are_not_cut_for_others, begin_test),
+        cmocka_unit_test_setup(memory_is_released_when_a_client_disconnects, begin_test),
+        cmocka_unit_test_setup(readers_are_not_dropped_for_others, begin_test),
         cmocka_unit_test_setup(a_half_close_gets_its_answer, begin_test),
         cmocka_unit_test_setup(slow_readers_end, begin_test),
-        cmocka_unit_test_setup(only_those_who_have_taken_all_are_idle, begin_test),
+        cmocka_unit_test_setup(only_clients_that_received_all_are_idle, begin_test),
         cmocka_unit_test_setup(pipelined_requests_are_taken_in_turns, begin_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

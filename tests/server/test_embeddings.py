@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Embeddings over HTTP: the vectors of `tern embed`, in OpenAI's and Ollama's shapes, beside a
-model that answers; what is too long, empty or for another model is refused."""
+"""Embeddings over HTTP: the vectors of `tern embed` in the formats of OpenAI and Ollama, next to a
+model that generates; refusals of texts that are too long or empty, or for the wrong model."""
 import array
 import base64
 import json
@@ -134,7 +134,7 @@ class Embeddings(serving.TestCase):
         self.assertEqual(error["param"], "model")
         self.post("/api/embed", {"model": self.chat_id, "input": "x"}, 400)
         self.post(OPENAI, {"model": "none", "input": "x"}, 404)
-        # Without a name: the only model that can.
+        # Without a name: the only model for this use.
         self.assertEqual(self.server.post(OPENAI, {"input": "x"})[1]["model"], self.id)
         status, answer = self.server.post("/v1/completions", {"prompt": "Once", "max_tokens": 2})
         self.assertEqual((status, answer["model"]), (200, self.chat_id))
@@ -142,8 +142,8 @@ class Embeddings(serving.TestCase):
                 for m in self.server.get("/api/tags")[1]["models"]}
         self.assertEqual(tags, {self.chat_id: ["completion"], self.id: ["embedding"]})
 
-    def test_answers_go_on_beside_many_texts(self):
-        """Neither kind of work waits for the other's end, and none changes the other's result."""
+    def test_answers_continue_during_many_texts(self):
+        """Neither kind of work waits for the other to end, and results do not change."""
         ask = {"model": self.chat_id, "prompt": "Once upon a time", "temperature": 0,
                "max_tokens": 60}
         text = self.server.post("/v1/completions", ask)[1]["choices"][0]["text"]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parser of HTTP requests and the guard in front of the routes: every request of the tables is
- * fed whole, in two parts cut at every place, and byte by byte, and always gives the same.
+ * The parser of HTTP requests, and the guard that precedes the routes: every request of the tables
+ * is fed whole, split in two at every offset, and byte by byte, always with the same result.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 #define HOST "Host: localhost\r\n"
 
-/* Feeds pieces that end at `cut` and at n; returns the bytes that were taken. */
+/* Feeds two pieces, [0, cut) and [cut, n).  Returns the number of consumed bytes. */
 static size_t feed(struct tn_http_request *r, const char *bytes, size_t n, size_t cut)
 {
     size_t i = 0;
@@ -42,7 +42,7 @@ static size_t feed_bytes(struct tn_http_request *r, const char *bytes, size_t n)
     return i;
 }
 
-/* The status of a request: 200 when it is whole, 100 when it is not. */
+/* The status of a request: 200 if complete, 100 if incomplete. */
 static int status_of(const struct tn_http_request *r)
 {
     if (r->state == TN_HTTP_FAILED)
@@ -107,7 +107,7 @@ static void wrong_requests(void **state)
         int status;
         const char *bytes;
     } cases[] = {
-        /* lines */
+        /* line ends */
         {400, "GET / HTTP/1.1\nHost: localhost\n\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A: b\nC: d\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A: b\rC: d\r\n\r\n"},
@@ -148,7 +148,7 @@ static void wrong_requests(void **state)
         {400, "GET / HTTP/1.1\r\n Host: localhost\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A\x80: b\r\n\r\n"},
         {417, "POST / HTTP/1.1\r\n" HOST "Expect: more\r\nContent-Length: 1\r\n\r\na"},
-        /* the body's length */
+        /* body length */
         {400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 1\r\n\r\na"},
         {400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 2\r\n\r\na"},
         {400, "POST / HTTP/1.1\r\n" HOST "Content-Length: 1, 1\r\n\r\na"},
@@ -258,7 +258,7 @@ static void number_of_fields(void **state)
     }
 }
 
-/* Many small chunks count together. */
+/* The limit applies to the sum of the chunks. */
 static void chunks_add_up(void **state)
 {
     struct tn_http_request r = {0};
@@ -279,7 +279,7 @@ static void chunks_add_up(void **state)
     tn_http_fini(&r);
 }
 
-/* Bytes behind a request belong to the next one. */
+/* Bytes after a request belong to the next one. */
 static void stops_at_the_end(void **state)
 {
     static const char two[] = "POST /a HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nhiGET /b HTTP/1.1";
@@ -406,7 +406,7 @@ static void keys_are_compared(void **state)
         {0, "/v1/health", HOST},
         {401, "/health/", HOST},
         {401, "//health", HOST},
-        {0, "/%68ealth", HOST}, /* the same path: routes see the decoded one, too */
+        {0, "/%68ealth", HOST}, /* the same path: routes see the decoded one too */
         {0, "/", HOST "Authorization: Bearer secret\r\n"},
         {0, "/", HOST "authorization: bearer secret\r\n"},
         {0, "/", HOST "Authorization: Bearer  secret\r\n"},
@@ -430,7 +430,7 @@ static void keys_are_compared(void **state)
     assert_int_equal(look(&key_guard, "OPTIONS", "/v1/models",
                           HOST "Origin: https://app.example.com\r\n"), 0);
     assert_int_equal(look(&key_guard, "OPTIONS", "/v1/models", HOST), 401);
-    /* The page needs no key, what it asks for does. */
+    /* The page needs no key; the data it requests does. */
     assert_int_equal(look(&page_guard, "GET", "/", HOST), 0);
     assert_int_equal(look(&page_guard, "GET", "/page/app.js", HOST), 0);
     assert_int_equal(look(&page_guard, "GET", "/page.json", HOST), 401);

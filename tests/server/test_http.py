@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The transport of `tern serve`: hostile requests, limits, connections, who is let in."""
+"""The transport of `tern serve`: hostile requests, limits, connections, access control."""
 import json
 import os
 import resource
@@ -143,7 +143,7 @@ class Transport(serving.TestCase):
             self.assertEqual(s.recv(1000), b"HTTP/1.1 100 Continue\r\n\r\n")
             s.sendall(body)
             self.assertEqual(status_of(read_answer(s)), 200)
-        # What will be refused is refused before the body comes.
+        # Refusals that depend on the head are sent before the body arrives.
         with self.server.connect() as s:
             s.sendall(head.replace(b"Host: localhost", b"Host: evil.example"))
             self.assertEqual(status_of(read_answer(s)), 403)
@@ -182,7 +182,7 @@ class Transport(serving.TestCase):
                 self.assertIn("Allow", headers)
 
     def check_shapes(self, status, ask):
-        """ask(path): the answer, an error, to a request of this path, in the shape of its API."""
+        """ask(path) returns an error for a request to this path; checks the format of each API."""
         for path, keys in (("/v1/completions", {"message", "type", "param", "code"}),
                            ("/v1/messages", {"type", "message"}), ("/api/chat", None),
                            ("/v1/messages/count_tokens", {"type", "message"})):
@@ -230,8 +230,8 @@ class Transport(serving.TestCase):
             self.assertEqual(got, status, headers)
             self.assertNotIn("Access-Control-Allow-Origin", answer)
 
-    def test_a_client_that_goes_is_noticed(self):
-        # Its answer would be as long as the context.
+    def test_a_disconnected_client_is_noticed(self):
+        # The answer would be as long as the context.
         for stream in (False, True):
             body = json.dumps({"prompt": "Once", "max_tokens": 1000, "ignore_eos": True,
                                "stream": stream}).encode()
@@ -254,11 +254,11 @@ class Transport(serving.TestCase):
         time.sleep(3)
         used = (ticks() - before) / os.sysconf("SC_CLK_TCK")
         print(f"idle for 3 s: {used:.2f} s of a processor")
-        self.assertLess(used, 0.3)  # one that looks again and again needs 1 s and more
+        self.assertLess(used, 0.3)  # a loop that polls would need 1 s and more
 
 
 def is_open(s):
-    """Whether the server still holds the connection; nothing but a last answer comes from it."""
+    """Whether the server still holds the connection; only a last answer may arrive."""
     s.setblocking(False)
     try:
         while s.recv(4096):
@@ -288,7 +288,7 @@ class Limits(command.TestCase):
             while (held := sum(map(is_open, slow))) > 64:
                 self.assertLess(time.monotonic() - start, command.TIMEOUT)
                 time.sleep(0.05)
-            if time.monotonic() - start < 8:  # then none of the last ones was too slow
+            if time.monotonic() - start < 8:  # otherwise the last ones were too slow
                 self.assertGreaterEqual(held, 32)
             times.sort()
             p99, median = times[int(len(times) * 0.99)], times[len(times) // 2]
@@ -366,7 +366,7 @@ class Keys(command.TestCase):
 
 
 def wait_for_lines(path, n):
-    """A line is written when the answer is gone, which its reader may notice first."""
+    """The line is written after the answer, which the client may notice first."""
     def lines():
         return command.read_bytes(path).decode().splitlines()
     command.wait_for(lambda: len(lines()) >= n, f"fewer than {n} lines", 60)
@@ -411,22 +411,22 @@ class Crowds(command.TestCase):
                 asked[-1].sendall(request)
             server.process.send_signal(signal.SIGCONT)
             time.sleep(1)
-            told = 0
+            n_refused = 0
             for s in asked:
                 s.setblocking(False)
                 try:
                     answer = s.recv(4096)
-                    self.assertNotEqual(answer, b"")  # a place that another client got
-                    told += status_of(answer) == 503
+                    self.assertNotEqual(answer, b"")  # the slot was given to another client
+                    n_refused += status_of(answer) == 503
                 except BlockingIOError:
-                    pass  # it waits for its answer
+                    pass  # it is waiting for its answer
                 s.close()
-            self.assertGreaterEqual(told, 1)
+            self.assertGreaterEqual(n_refused, 1)
             server.wait_for_rest()
 
-    def test_who_finds_no_place_is_told(self):
-        """And is listened to: a connection that is closed at once would fail at the second write,
-        with the answer lost."""
+    def test_clients_without_a_slot_get_503(self):
+        """It must also be read from: if the connection were closed at once, the client's second
+        write would fail and the answer be lost."""
         body = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True}).encode()
         first = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True,
                             "n": 2}).encode()
@@ -444,11 +444,11 @@ class Crowds(command.TestCase):
                     for s in more[1:]:
                         s.sendall(part)
                     time.sleep(0.1)
-                refused = [read_answer(s) for s in more] # the first has sent nothing
+                refused = [read_answer(s) for s in more] # the first one sent nothing
                 is_early = bool(select.select(held, [], [], 0)[0])
                 for s in held + more:
                     s.close()
-            if not is_early:  # else a held connection was answered, and its slot was free
+            if not is_early:  # otherwise a held connection was answered, and its slot was free
                 break
         self.assertEqual([status_of(answer) for answer in refused], 5 * [503])
         for answer in refused:
@@ -457,7 +457,7 @@ class Crowds(command.TestCase):
 
 class Bursts(command.TestCase):
     def check_burst(self, server, path, body, is_error):
-        """100 clients connect, then send: 64 get answers, the others are told to come again."""
+        """100 clients connect, then send: 64 get answers, the others get 503."""
         data = json.dumps(body).encode()
         clients = [server.connect() for _ in range(100)]
         for s in clients:
@@ -480,15 +480,15 @@ class Bursts(command.TestCase):
         text = {"prompt": "Once", "max_tokens": 40, "ignore_eos": True}
         talk = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 40}
         with Server() as server:
-            n_told = self.check_burst(server, "/v1/completions", text,
+            n_refused = self.check_burst(server, "/v1/completions", text,
                                       lambda e: e["error"]["type"] == "server_error")
-            n_told += self.check_burst(server, "/v1/messages", talk,
+            n_refused += self.check_burst(server, "/v1/messages", talk,
                                        lambda e: e["type"] == "error")
-            n_told += self.check_burst(server, "/api/chat", dict(talk, stream=False),
+            n_refused += self.check_burst(server, "/api/chat", dict(talk, stream=False),
                                        lambda e: isinstance(e["error"], str))
-            print(f"3 bursts of 100: {n_told} were told to come again")
+            print(f"3 bursts of 100: {n_refused} were refused with 503")
 
-    def test_who_takes_an_answer_is_not_cut_for_others(self):
+    def test_receiving_clients_are_not_dropped_for_others(self):
         body = json.dumps({"content": "Once upon " * 80000}).encode()
         with Server() as server, server.connect() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
@@ -519,7 +519,7 @@ class Bursts(command.TestCase):
                     s.sendall(post_head("/v1/completions", len(body)) + body)
                     s.shutdown(socket.SHUT_WR)
                     answer = b""
-                    while more := s.recv(65536): # the server ends its side too
+                    while more := s.recv(65536): # the server shuts down its side too
                         answer += more
                 self.assertEqual(status_of(answer), 200, answer)
                 self.assertIn(b"[DONE]" if stream else b'"completion_tokens":40', answer)
@@ -584,7 +584,7 @@ class Endings(command.TestCase):
                 try:
                     server.post("/v1/completions", {"prompt": "Once", "max_tokens": 100000,
                                                     "n": 8, "ignore_eos": True})
-                except Exception:  # whatever the library makes of a connection that is cut
+                except Exception:  # whatever the library raises for a cut connection
                     pass
             thread = threading.Thread(target=ask)
             thread.start()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Models that keep a state or choose among experts, in the server and in chat: conversations that
-take turns get the answers that a single one gets."""
+"""Models with recurrent state or experts, in the server and in chat: interleaved conversations get
+the same answers as separate ones."""
 import json
 import os
 import re
@@ -30,14 +30,14 @@ def turns(text):
 
 class Hybrids(command.TestCase):
     def ask(self, server, messages):
-        """The answer to a conversation, a message."""
+        """The answer to a conversation, as a message."""
         status, answer = server.post(CHAT, {
             "messages": messages, "max_tokens": N_TOKENS, "temperature": 0, "ignore_eos": True})
         self.assertEqual(status, 200, answer)
         return answer["choices"][0]["message"]
 
     def talk(self, server, text):
-        """The answers of a conversation of some turns."""
+        """The answers of a conversation of several turns."""
         messages = []
         for line in turns(text):
             messages.append({"role": "user", "content": line})
@@ -53,7 +53,7 @@ class Hybrids(command.TestCase):
                     self.assertEqual(together(lambda text: self.talk(server, text), TEXTS), want)
 
     def mapping_flags(self, server, path):
-        """Flags of the kernel for the mapping of a file, two letters each."""
+        """The kernel's flags for the mapping of a file, two letters each."""
         with open(f"/proc/{server.process.pid}/smaps", encoding="utf-8", errors="replace") as f:
             text = f.read()
         part = text[text.index(os.path.realpath(path)):]
@@ -66,7 +66,7 @@ class Hybrids(command.TestCase):
             want = self.talk(plenty, TEXTS[0])
             self.assertNotIn("rr", self.mapping_flags(plenty, name))
         self.assertNotIn("experts are read", plenty.err)
-        # The context becomes as long as fits, which leaves too little for the file.
+        # The context is as long as fits, which leaves too little memory for the file.
         with serving.Server("--parallel", "1", "--ram", "10M", models=[name]) as short:
             self.assertEqual(self.talk(short, TEXTS[0]), want)
             self.assertIn("rr", self.mapping_flags(short, name))

@@ -92,7 +92,7 @@ class Llama(serving.TestCase):
         self.assertEqual(events[-1]["tokens_predicted"], 24)
 
     def test_tokens_that_are_no_text(self):
-        """Control tokens in an answer are among its ids, and so is what comes behind them."""
+        """The ids of an answer include control tokens and the tokens after them."""
         special = 4082
         self.assertEqual(self.tokens(self.post("/detokenize", {"tokens": [special]})["content"]),
                          [special])
@@ -136,7 +136,7 @@ class Llama(serving.TestCase):
             kinds = ["prompt_progress" in e for e in events if e != "[DONE]"]
             steps = [e["prompt_progress"] for e in events if "prompt_progress" in e]
             self.assertEqual(len(kinds) - kinds[::-1].index(True) - 1, kinds.index(True) +
-                             len(steps) - 1)  # one behind the other, before the text
+                             len(steps) - 1)  # in order, before the text
             return steps, events[-1] if path == "/completion" else events[-2]
 
         prompt = "progress " * 200
@@ -229,7 +229,7 @@ class Llama(serving.TestCase):
         none = self.completion(n_predict=2, temperature=0, stop=["never", "ever"])
         self.assertEqual(none["stopping_word"], "")
 
-    # ---- about the server ----
+    # ---- status of the server ----
 
     def test_props_and_slots(self):
         status, props = self.server.get("/props")
@@ -263,7 +263,8 @@ class Llama(serving.TestCase):
                 self.assertEqual((status, answer["error"]["code"]), (404, "model_not_found"))
 
     def busy_slots_of_one_answer(self):
-        """Slots in use once the first byte of an answer is here; it may have ended by then."""
+        """Number of busy slots after the first byte of an answer; the answer may have ended by
+        then."""
         body = json.dumps({"prompt": "Once", "n_predict": 900, "ignore_eos": True, "stream": True})
         with self.server.connect() as s:
             s.sendall(serving.post_head("/completion", len(body)) + body.encode())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""/v1/messages: shapes, streams and their events, blocks, tools, counts, refusals."""
+"""/v1/messages: formats, streams and their events, blocks, tools, counts, refusals."""
 import json
 import os
 import sys

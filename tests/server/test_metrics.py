@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""/metrics: refusals by their reasons, whoever refuses, and tokens of embeddings; the log has a
-line for every refusal."""
+"""/metrics: refusals by reason, wherever they happen, and tokens of embeddings; the log has a line
+for every refusal."""
 import json
 import os
 import re
@@ -16,7 +16,7 @@ CHAT = "/v1/chat/completions"
 
 
 def refusals(server):
-    """{reason: number}, without those that are 0."""
+    """{reason: number}, without zeros."""
     _, _, data = server.request("GET", "/metrics")
     found = re.findall(r'^tern_refused_total\{reason="(\w+)"\} (\d+)$', data.decode(), re.MULTILINE)
     assert len(found) >= 8, data

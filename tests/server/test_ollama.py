@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Ollama's routes: shapes, streams of lines, durations, options, refusals."""
+"""Ollama's routes: formats, streams of lines, durations, options, refusals."""
 import json
 import os
 import re
@@ -77,7 +77,7 @@ class Ollama(serving.TestCase):
         self.assertGreater(longer["prompt_eval_count"], system["prompt_eval_count"] + 2)
 
     def test_context(self):
-        """What one answer hands out is the beginning of the next prompt."""
+        """The context in one answer is the prefix of the next prompt."""
         options = {"temperature": 0}
         first = self.whole("/api/generate", {"prompt": "Hi", "options": options})
         self.assertEqual(first["done_reason"], "stop")
@@ -91,7 +91,7 @@ class Ollama(serving.TestCase):
             {"role": "user", "content": "Hi"},
             {"role": "assistant", "content": first["response"]},
             {"role": "user", "content": next["prompt"]}]})
-        # A template's text and the answer behind it may share a token there.
+        # There the end of the template's text and the answer may merge into one token.
         self.assertAlmostEqual(chat["prompt_eval_count"], second["prompt_eval_count"], delta=1)
         self.assertEqual(self.whole("/api/generate", dict(next, context=[]))["response"],
                          alone["response"])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""OpenAI's routes: shapes, streams, parameters, errors; and the same bytes as `tern run`."""
+"""OpenAI's routes: formats, streams, parameters, errors; and the same bytes as `tern run`."""
 import math
 import os
 import sys
@@ -26,7 +26,7 @@ class OpenAI(serving.TestCase):
         self.assertEqual(set(answer["error"]), {"message", "type", "param", "code"})
         return answer["error"]
 
-    # ---- whole answers ----
+    # ---- complete answers ----
 
     def test_shape(self):
         a = self.chat("Tell me a story.", model="model0", user="x", unknown=[1, {"a": None}])
@@ -167,12 +167,12 @@ class OpenAI(serving.TestCase):
         self.assertEqual("".join(lists["tokens"]), a["text"])
         for offset, token in zip(lists["text_offset"], lists["tokens"]):
             self.assertTrue(a["text"][offset:].startswith(token))
-        self.assertNotIn(None, lists["token_logprobs"])  # the first follows a BOS
+        self.assertNotIn(None, lists["token_logprobs"])  # the first token follows a BOS
         only = self.post(TEXT, {"prompt": "Once upon a", "max_tokens": 0, "echo": True})
         self.assertEqual(only["choices"][0]["text"], "Once upon a")
 
     def test_special_tokens_of_raw_prompts(self):
-        """A text with control tokens is what its ids are; a BOS is there once."""
+        """Control tokens in a text equal their ids, with a single BOS."""
         text = "Once<|eot_id|>User: Tell me<|eot_id|>"
         [with_bos, without] = [
             [int(i) for i in self.ok("tokenize", command.model(), "--special", *flags,
@@ -195,10 +195,10 @@ class OpenAI(serving.TestCase):
         self.assertEqual(self.post("/api/generate", raw)["prompt_eval_count"], len(with_bos))
         chat = [self.chat(said, max_tokens=1)["usage"]["prompt_tokens"]
                 for said in ("a", "a<|eot_id|>")]
-        self.assertGreater(chat[1], chat[0] + 2)  # a message stays text
+        self.assertGreater(chat[1], chat[0] + 2)  # in a message they stay text
 
     def test_echo_of_special_tokens(self):
-        """Text, tokens and log-probabilities are those of what the client sent."""
+        """Text, tokens and log-probabilities are those that the client sent."""
         bos = self.server.get("/props")[1]["bos_token"]
         ask = {"max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
         plain, written = [self.post(TEXT, dict(ask, prompt=p))["choices"][0]
@@ -213,7 +213,7 @@ class OpenAI(serving.TestCase):
                 self.assertEqual(choice["text"][offset:offset + len(token)], token)
 
     def test_echo_has_a_token_of_the_answer(self):
-        """Also where that is the one which ends it: programs that score prompts cut it off."""
+        """Also if that token ends the answer: programs that score prompts cut it off."""
         eot = int(self.ok("tokenize", command.model(), "--special", "--no-bos",
                           stdin=b"<|eot_id|>").text)
         ask = {"prompt": "Once", "max_tokens": 1, "echo": True, "logprobs": 1,
@@ -226,7 +226,7 @@ class OpenAI(serving.TestCase):
                                          stdin=b"Once").text.split()))
 
     def score(self, prompt, n_context):
-        """As lm-eval's local-completions asks and sums."""
+        """Sums log-probabilities as lm-eval's local-completions does."""
         lists = self.post(TEXT, {"model": "model0", "prompt": prompt, "temperature": 0,
                                  "max_tokens": 1, "logprobs": 1, "seed": 1234, "echo": True})[
                                      "choices"][0]["logprobs"]
@@ -235,7 +235,7 @@ class OpenAI(serving.TestCase):
         return sum(logprobs), all(l == max(t.values()) for l, t in zip(logprobs, tops))
 
     def test_scores_of_texts_and_of_ids(self):
-        """The text mode of lm-eval, which sends what its ids decode to, equals the other one."""
+        """lm-eval's text mode, which sends decoded ids, gives the same result."""
         bos = self.server.get("/props")[1]["bos_token"]
         for context, rest in (("Once upon a", " time"), ("User: Hi<|eot_id|>Assistant:", " Hello"),
                               ("", "The king had"), ("Once", "<|eot_id|>")):
@@ -245,7 +245,7 @@ class OpenAI(serving.TestCase):
                 for text in (context + rest, context)]
             expected = self.score(ids, len(context_ids))
             self.assertEqual(self.score(bos + context + rest, len(context_ids)), expected)
-            # A tokenizer that adds no BOS counts none: the server's own must not shift the rest.
+            # With a tokenizer that adds no BOS, the server's own BOS must not shift offsets.
             self.assertEqual(self.score(context + rest, len(context_ids) - 1), expected)
 
     # ---- streams ----
@@ -304,7 +304,7 @@ class OpenAI(serving.TestCase):
     # ---- refusals ----
 
     def check_translated(self, name, value):
-        """The APIs that become a chat request refuse the field, too."""
+        """APIs that are translated to chat requests refuse the field too."""
         error = self.post("/v1/responses", {"input": "Hi", name: value}, 400)["error"]
         self.assertEqual(error["param"], name)
         error = self.post("/v1/messages", {"messages": user("Hi"), "max_tokens": 1, name: value},
@@ -312,8 +312,8 @@ class OpenAI(serving.TestCase):
         self.assertIn(f'"{name}"', error["message"])
 
     def test_fields_of_other_servers(self):
-        """Those that would change the answer are refused by name, at their neutral values taken;
-        unknown ones are ignored."""
+        """Fields that would change the answer are refused by name and accepted with neutral values;
+        unknown fields are ignored."""
         chat = {"messages": user("Hi"), "max_tokens": 1}
         neutral = {"mirostat": 0, "dry_multiplier": 0.0, "typical_p": 1.0, "tfs_z": 1,
                    "top_n_sigma": -1, "grammar": "", "json_schema": None, "cache_prompt": True}
@@ -354,7 +354,7 @@ class OpenAI(serving.TestCase):
         self.assertEqual(old, new)
 
     def test_seeds_of_64_bits(self):
-        """In every API each of them is told from its neighbours."""
+        """Every API distinguishes adjacent large seeds."""
         ask = {"messages": user("Tell me a story."), "max_tokens": 16, "temperature": 1}
         texts = {}
         for seed in (2 ** 63, 2 ** 63 + 1, 2 ** 64 - 1):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The page for browsers as the server gives it: who gets it, what the browser is told about it, and
-that it stands alone.  A browser itself is in test_page_browser.py."""
+"""The browser page as the server delivers it: access, headers, and that it loads nothing from
+elsewhere. test_page_browser.py has the tests in a browser."""
 import json
 import os
 import re
@@ -24,7 +24,7 @@ NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 def files_of(server):
-    """name -> (headers, text) of the page and everything that it names."""
+    """name -> (headers, text) of the page and all files that it references."""
     files, wanted = {}, ["index.html"]
     while wanted:
         name = wanted.pop()
@@ -61,7 +61,7 @@ class Page(serving.TestCase):
         status, _, _ = self.server.request("POST", "/", b"", HTML)
         self.assertEqual(status, 405)
 
-    def test_what_the_browser_is_told(self):
+    def test_headers_of_the_page(self):
         for name, (headers, _) in self.files.items():
             policy = dict(part.strip().split(" ", 1)
                           for part in headers["Content-Security-Policy"].split(";"))
@@ -84,7 +84,7 @@ class Page(serving.TestCase):
             other = dict(HTML, **{"If-None-Match": '"0"'})
             self.assertEqual(self.server.request("GET", path, headers=other)[0], 200)
 
-    def test_it_stands_alone(self):
+    def test_it_loads_nothing_else(self):
         n_bytes = sum(len(text.encode()) for _, text in self.files.values())
         self.assertLessEqual(n_bytes, LIMIT_BYTES)
         self.assertGreater(len(self.files), 10)
@@ -97,7 +97,7 @@ class Page(serving.TestCase):
             self.assertNotRegex(
                 text, r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", name)
 
-    def test_scripts_name_what_there_is(self):
+    def test_scripts_name_existing_files(self):
         ids = set(re.findall(r'\bid="([\w-]+)"', self.files["index.html"][1]))
         for name, (_, text) in self.files.items():
             for found in re.findall(r'\bget\("([\w-]+)"\)', text):
@@ -127,7 +127,7 @@ class Page(serving.TestCase):
             self.assertIn(status, (400, 404), path)
             self.assertIn("error", json.loads(data))
 
-    def test_what_the_page_knows_of_models(self):
+    def test_models_of_the_page(self):
         status, known = self.server.get("/page.json")
         self.assertEqual(status, 200)
         [model] = known["models"]

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 """The page in a real Chromium, driven by Selenium.
 
-  TERN_BROWSER=1    run it: chromium, chromedriver and the Python package selenium are needed, all
-                    of which dist/run-tests.sh page installs
+  TERN_BROWSER=1    run it: needs chromium, chromedriver and the Python package selenium, all of
+                    which dist/run-tests.sh page installs
   TERN_AXE=FILE     axe.min.js: the accessibility checks
-  TERN_PICTURES=DIR keep the pictures that the tests take there
-"""
+  TERN_PICTURES=DIR keep the pictures that the tests take"""
 import contextlib
 import json
 import os
@@ -31,7 +30,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-PATIENCE = float(os.environ.get("TERN_PATIENCE", "120"))   # seconds for whatever must happen
+PATIENCE = float(os.environ.get("TERN_PATIENCE", "120"))   # seconds to wait for an expected change
 AXE = os.environ.get("TERN_AXE")
 PICTURES = os.environ.get("TERN_PICTURES")
 HOSTILE = """# <img src=x onerror="window.hit=1">
@@ -120,10 +119,10 @@ class Browser(serving.TestCase):
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
         self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
-    # ---- driving ----
+    # ---- helpers ----
 
     def until(self, true, what):
-        """Waits until true() gives something, and returns it."""
+        """Waits until true() returns a true value, and returns it."""
         end = time.monotonic() + PATIENCE
         while True:
             with contextlib.suppress(StaleElementReferenceException):
@@ -137,7 +136,7 @@ class Browser(serving.TestCase):
         return self.driver.execute_script(text, *args)
 
     def opens(self, url):
-        """False when the connection was one that the gate has just cut."""
+        """False if the gate had cut this connection."""
         with contextlib.suppress(WebDriverException):
             self.driver.get(url)
             return True
@@ -211,7 +210,7 @@ class Browser(serving.TestCase):
         self.wait_answer(len(messages))
 
     def stub(self, *pieces, reasoning=()):
-        """The next answer is made of these pieces; the request is kept in window.asked."""
+        """Fakes the next answer with these pieces; the request is stored in window.asked."""
         self.js("""
             const deltas = arguments[0], real = window.fetch;
             window.fetch = async (where, options) => {
@@ -240,7 +239,7 @@ class Browser(serving.TestCase):
             self.driver.save_screenshot(os.path.join(PICTURES, name + ".png"))
 
     def axe(self):
-        """What axe finds that is serious or worse."""
+        """Findings of axe that are serious or worse."""
         with open(AXE, encoding="utf-8") as f:
             self.js(f.read())
         found = self.driver.execute_async_script(
@@ -256,7 +255,7 @@ class Browser(serving.TestCase):
 
     @contextlib.contextmanager
     def in_front_of(self, server):
-        """Another server for a while, at the same address."""
+        """Temporarily replaces the server at this address."""
         self.gate.target = server.port
         self.gate.cut()
         try:
@@ -269,7 +268,7 @@ class Browser(serving.TestCase):
         dialog = "document.getElementById('ask-key')"
         return self.js(f"return {dialog}.open ? Number({dialog}.dataset.times) : 0")
 
-    # ---- talking ----
+    # ---- conversations ----
 
     def test_send_and_reload(self):
         self.ask("Tell me a story.")
@@ -369,7 +368,7 @@ class Browser(serving.TestCase):
         self.click(".message.user [aria-label^='Copy']")
         self.until(lambda: self.all(".message.user [title='Copied'], [title^='Copying']"), "a copy")
 
-    # ---- what models write ----
+    # ---- rendering ----
 
     def check_harmless(self):
         self.assertIsNone(self.js("return window.hit"))
@@ -415,7 +414,7 @@ class Browser(serving.TestCase):
                              ".map(e => getComputedStyle(e).direction)")
         self.assertEqual(directions, ["rtl", "rtl", "ltr"])
 
-    # ---- long ----
+    # ---- long conversations ----
 
     def test_two_hundred_messages(self):
         self.load([("user" if i % 2 == 0 else "assistant", f"Message {i}. " + "Once upon a time. " * 3)
@@ -434,7 +433,7 @@ class Browser(serving.TestCase):
         self.assertEqual(self.texts(), texts)
 
     def below_view(self):
-        """Pixels of the messages below what is visible."""
+        """Pixels of the messages below the visible area."""
         return self.js("const log = document.getElementById('log');"
                        "return log.scrollHeight - log.scrollTop - log.clientHeight")
 
@@ -443,7 +442,7 @@ class Browser(serving.TestCase):
         self.ask("Tall." + "\n" * 120 + "End.")
         self.until(lambda: self.below_view() < 2, "the end")
         self.assertTrue(self.js("return document.getElementById('to-end').hidden"))
-        # Nothing but the log scrolls.
+        # Only the log scrolls.
         page, window = self.js("return [document.documentElement.scrollHeight, innerHeight]")
         self.assertLessEqual(page, window)
         self.js("document.getElementById('log').scrollTop = 0")
@@ -697,7 +696,7 @@ class Browser(serving.TestCase):
         self.click("#export")
         self.until(lambda: "plain" in self.find("#banner").text, "the message")
 
-    # ---- looks ----
+    # ---- appearance ----
 
     def test_looks(self):
         for name, width, height, dark in (("page", 1200, 800, False), ("dark", 1200, 800, True),
@@ -721,7 +720,7 @@ class Browser(serving.TestCase):
                 self.click("#shade")
 
     def test_picture(self):
-        """The one of the README: what the demo model says."""
+        """The picture of the README: an answer of the demo model."""
         model = command.scratch("demo.tern")
         shutil.copy(command.model(), model)
         with Server(models=[model]) as server, self.in_front_of(server):

@@ -47,7 +47,7 @@ class Logic(command.TestCase):
             _, answer = server.post("/checksum", text)
         with open(path, "wb") as f:
             f.write(text + b'"checksum": "%s"}\n' % answer["checksum"].encode())
-        # The terminal goes on with the page's conversation, and the page with the terminal's.
+        # The terminal continues the page's conversation, and the page the terminal's.
         self.ok("chat", command.model(), "--session", path, stdin=b"And then?\n")
         loaded = json.loads(self.node("load", path, known))
         first, *_, question, last = loaded["messages"]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Reasoning: told from the answer in every API, wanted or not, bound, cut and handed back."""
+"""Reasoning: separated from the answer in every API, switched on and off, excluded by structured
+output, truncated, and sent back."""
 import json
 import os
 import sys
@@ -17,7 +18,7 @@ N = 16
 FORM = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {
     "type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"],
     "additionalProperties": False}}}
-# A short one that knows tools, so that the demo model still answers in words.
+# A short template that supports tools, with which the demo model still answers in words.
 CALLS = """{% for m in messages %}{{ m.role }}: {{ m.content }}
 {% endfor %}{% if tools %}(<tool_call>) {% endif %}assistant: """
 TOOLS = [tool("stop")]
@@ -28,7 +29,7 @@ def serve(template=SWITCH, **how):
 
 
 class Case(serving.TestCase):
-    """Asks a server for the answer that its model thinks about."""
+    """Requests answers from a reasoning model."""
 
     @classmethod
     def setUpClass(cls):
@@ -73,7 +74,7 @@ class Case(serving.TestCase):
 
 
 class Answers(Case):
-    def test_both_parts_wherever_the_answer_is_cut(self):
+    def test_reasoning_and_answer_at_every_cut(self):
         seen = set()
         for n in range(N + 1):
             text = self.raw(self.server, SWITCH, n) if n else ""
@@ -84,13 +85,13 @@ class Answers(Case):
         self.assertEqual(seen, {(False, False), (False, True), (True, False), (True, True)})
         self.assertIn("é", self.parts()[0])
 
-    def test_choices_are_told_apart_alone(self):
+    def test_choices_are_separated_independently(self):
         whole = [(c["message"].get("reasoning_content", ""), c["message"]["content"])
                  for c in self.ask(n=3, temperature=1, seed=5)["choices"]]
         self.assertEqual(self.streamed(n=3, temperature=1, seed=5), whole)
 
     def test_usage(self):
-        """Tags and the space around them count with the reasoning."""
+        """Tags and the white space around them count as reasoning."""
         for n, expected in ((1, 0), (2, 2), (8, 8), (10, 10), (11, 11), (12, 11), (N, 11)):
             usage = self.ask(max_tokens=n)["usage"]
             self.assertEqual((usage["completion_tokens"],
@@ -190,7 +191,7 @@ class Ollama(Case):
         return (answer["message"].get("thinking", ""), answer["message"]["content"]) \
             if "message" in answer else (answer.get("thinking", ""), answer["response"])
 
-    def test_thinks_unless_told_otherwise(self):
+    def test_reasoning_is_on_by_default(self):
         parts = self.parts()
         for path in ("/api/chat", "/api/generate"):
             plain = self.whole(path)
@@ -236,7 +237,7 @@ class Ollama(Case):
         answer = self.whole("/api/generate", raw=True, prompt=text, think=False)
         self.assertTrue(answer["response"].startswith("<think>"))
 
-    def test_context_holds_what_was_thought(self):
+    def test_context_includes_reasoning(self):
         first = self.whole("/api/generate")
         text = self.server.post("/detokenize", {"tokens": first["context"]})[1]["content"]
         self.assertTrue(text.endswith(self.raw(self.server, SWITCH, N)), text)
@@ -249,7 +250,7 @@ class Ollama(Case):
 
 
 def blocks_of(parts, reasoning, text):
-    """The list that an answer of these parts is; without a word it is an empty text."""
+    """The list of blocks for an answer of these parts; an empty answer is one empty text."""
     return [make(part) for make, part in zip((reasoning, text), parts)
             if part or (make is text and not any(parts))]
 
@@ -286,7 +287,7 @@ class Messages(Case):
                 got[-1][key] += event["delta"][key]
         self.assertEqual((got, is_open), (blocks, False))
 
-    def test_blocks_wherever_the_answer_is_cut(self):
+    def test_blocks_at_every_cut(self):
         for n in range(1, N + 1):
             blocks = blocks_of(self.parts(max_tokens=n),
                                lambda t: {"type": "thinking", "thinking": t, "signature": ""},
@@ -297,7 +298,7 @@ class Messages(Case):
             self.check_stream(blocks, max_tokens=n)
         self.assertEqual([b["type"] for b in blocks], ["thinking", "text"])
 
-    def test_it_is_there_when_it_is_asked_for(self):
+    def test_it_is_available_on_request(self):
         on, off = self.n_input(), self.n_prompt(reasoning_effort="none")
         self.assertEqual(on, self.n_prompt())
         self.assertNotEqual(on, off)
@@ -308,7 +309,7 @@ class Messages(Case):
         effort = {"effort": "low"}
         self.assertEqual(self.n_input(thinking={"type": "adaptive"}, output_config=effort), on)
         self.assertEqual(self.n_input(thinking=None, output_config=effort), off)
-        self.assertEqual(self.n_input(reasoning_effort="none"), on)  # another API's word
+        self.assertEqual(self.n_input(reasoning_effort="none"), on)  # a word of another API
         self.whole(400, thinking={"type": "maybe"})
         self.whole(400, thinking={})
         self.whole(400, output_config={"effort": "much"})
@@ -383,7 +384,7 @@ class Responses(Case):
                          whole)
         self.assertEqual(self.without_ids(whole), items)
 
-    def test_items_wherever_the_answer_is_cut(self):
+    def test_items_at_every_cut(self):
         for n in range(1, N + 1):
             items = self.items(self.parts(max_tokens=n))
             answer = self.whole(max_output_tokens=n)
@@ -450,8 +451,8 @@ class Others(Case):
                           ({"yes": True}, {"yes": False}))
             self.assertIn("thinking", server.get("/api/tags")[1]["models"][0]["capabilities"])
 
-    def test_what_is_not_wanted_is_not_shown(self):
-        """The template has no switch, and the model thinks in spite of that."""
+    def test_unwanted_reasoning_is_hidden(self):
+        """The template has no switch, and the model reasons nevertheless."""
         with serve(DEAF) as server:
             self.assertEqual(self.parts(server), split(self.raw(server, DEAF, N)))
             self.assertEqual(self.parts(server, reasoning_effort="none"),
@@ -483,7 +484,7 @@ class Others(Case):
                 self.assertEqual(self.n_prompt(server, messages=talk, **more), plain)
 
     def test_tools(self):
-        """A call behind the reasoning is one, a call inside it is none."""
+        """A call after the reasoning counts, a call inside it does not."""
         asked = {"messages": ASK, "tools": TOOLS}
         call = '<tool_call>{"name":"stop","arguments":{}}</tool_call>'
         for place, is_call in ((9, True), (4, False)):

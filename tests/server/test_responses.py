@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""/v1/responses: shapes, streams and their events, items, tools, refusals."""
+"""/v1/responses: formats, streams and their events, items, tools, refusals."""
 import json
 import os
 import sys
@@ -29,7 +29,7 @@ class Responses(serving.TestCase):
         return self.server.post("/v1/chat/completions", dict(
             {"messages": messages, "max_tokens": 24, "temperature": 0}, **more))[1]
 
-    def test_fields_are_called_by_their_own_names(self):
+    def test_errors_use_the_fields_of_the_api(self):
         for value in ("5", -2, 0.5, []):
             status, answer = self.server.post("/v1/responses", dict(ASK, max_output_tokens=value))
             self.assertEqual((status, answer["error"]["param"]), (400, "max_output_tokens"))

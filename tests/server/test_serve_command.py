@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The command line of `tern serve`: addresses, keys, models, what is refused before it listens."""
+"""The command line of `tern serve`: addresses, keys, models, and refusals before it listens."""
 import concurrent.futures
 import http.client
 import os
@@ -49,7 +49,7 @@ class Command(command.TestCase):
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
     def test_an_address_that_cannot_be_written(self):
-        """Whoever waits for the address is not left waiting."""
+        """A reader of the address is not left waiting."""
         with open("/dev/full", "wb") as full:
             done = subprocess.run(command.argv("serve", command.model(), "--port", "0", "-q"),
                                   stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
@@ -69,7 +69,7 @@ class Command(command.TestCase):
             server.key = "k"
             self.assertEqual(server.get("/v1/models")[0], 200)
 
-    def test_what_no_client_sends_is_not_allowed(self):
+    def test_unknown_headers_are_not_allowed(self):
         model = command.model()
         for origin in ("", "x", "example.com", "*", "https://", "://a", "https://example.com/",
                        "https://example.com/a", "http://example.com b"):
@@ -100,7 +100,7 @@ class Command(command.TestCase):
         self.refused(2, "serve", command.model(), "--api-key-file", empty)
         self.refused(5, "serve", command.model(), "--api-key-file", empty + ".none")
 
-    def test_what_does_not_fit_is_refused(self):
+    def test_overlong_requests_are_refused(self):
         error = self.refused(3, "serve", command.model(), "--ram", "48M", "--parallel", "64", "-q")
         self.assertIn("64 answers", error)
         self.refused(2, "serve", command.model(), "--ctx", "2048")
@@ -130,7 +130,7 @@ class Command(command.TestCase):
             with Server("--parallel", "1", "--kv", "f32", *flags, models=[one, two]) as server:
                 server.stop()
                 return re.findall(r"context (\d+) each, kv (\w+)", server.err)
-        # With little memory both get less, not the first one all of it.
+        # With little memory both models get less, rather than the first one everything.
         (n_one, kv_one), (n_two, kv_two) = sizes("--ram", "24M")
         self.assertEqual((n_one, kv_one), (n_two, kv_two))
         self.assertNotEqual(sizes("--ram", "1G")[0], (n_one, kv_one))

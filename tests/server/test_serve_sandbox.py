@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern serve gives up files, programs and connections of its own once it listens.  What the filter
-refuses is the matter of test_sandbox.c."""
+"""tern serve drops the rights to open files, start programs and connect to others once it listens.
+test_sandbox.c tests what the filter refuses."""
 import os
 import re
 import sys
@@ -15,7 +15,7 @@ LINUX = command.NATIVE and sys.platform.startswith("linux")
 
 
 def modes(server):
-    """What the kernel says of each thread: (Seccomp, NoNewPrivs)."""
+    """The kernel's state of each thread: (Seccomp, NoNewPrivs)."""
     found = []
     tasks = f"/proc/{server.process.pid}/task"
     for task in os.listdir(tasks):
@@ -36,7 +36,7 @@ class Sandbox(command.TestCase):
         self.assertGreater(server.metric("resident_memory_bytes"), 1 << 20)
         return answer["choices"][0]["message"]["content"]
 
-    def test_what_is_said_is_so(self):
+    def test_reports_are_true(self):
         log = command.scratch("log")
         with Server("--log", log, "--threads", "3") as server:
             inside = self.ask(server)
@@ -67,7 +67,7 @@ class Sandbox(command.TestCase):
         with Server() as server:
             is_in = server.metric("sandboxed") == 1
             server.stop()
-        if not is_in:  # a kernel or container without
+        if not is_in:  # a kernel or container without seccomp
             self.assertRegex(server.err, "no sandbox: (this kernel has no|the kernel refuses)")
 
 

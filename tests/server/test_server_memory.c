@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Requests for which the n-th allocation fails, for every n: the client gets an error, an answer
- * that is whole, or one that is seen to be cut; the next one gets what it asks for.  Leaks are the
- * sanitizers' to find.
+ * Requests for which the n-th allocation fails, for every n: the client gets an error, a complete
+ * answer, or one that is recognisably truncated; the next request succeeds.  Sanitizers find leaks.
  *
- * Our allocations fail, not those that jansson makes of its own: its scanner may read past its
- * buffer when that cannot grow (base/json_load.c keeps requests from growing it).
+ * Only tern's allocations fail, not those of jansson: its scanner may read past its buffer when
+ * that cannot grow (base/json_load.c prevents requests from growing it).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +31,7 @@
 #define NEVER INT64_MAX
 #define PATIENCE_S 120
 
-/* ---- the allocation that fails ---- */
+/* ---- the failing allocation ---- */
 
 static _Atomic int64_t n_until_failure = NEVER;
 static _Atomic bool is_armed;
@@ -119,11 +118,11 @@ static int stop(void **state)
     return t.status == TERN_OK ? 0 : -1;
 }
 
-/* ---- a client; its own memory never fails ---- */
+/* ---- the client, whose memory never fails ---- */
 
 static char answer[1 << 20];
 
-/* All that the server sends until it closes. */
+/* Sends a request and reads until the server closes. */
 static const char *ask(const char *request, size_t n_request)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -140,7 +139,7 @@ static const char *ask(const char *request, size_t n_request)
     for (size_t i = 0; i < n_request && (n_now = send(fd, request + i, n_request - i,
                                                       MSG_NOSIGNAL)) > 0; i += (size_t)n_now)
         ;
-    do { /* a wait with a limit is interrupted where the process was stopped and goes on */
+    do { /* select with a timeout is interrupted when the process is stopped and continued */
         n_now = recv(fd, answer + n, sizeof answer - 1 - n, 0);
         n += n_now > 0 ? (size_t)n_now : 0;
     } while (n_now > 0 || (n_now < 0 && errno == EINTR));
@@ -162,7 +161,7 @@ static struct tn_buf make(const char *method_and_path, const char *fields, const
     return request;
 }
 
-/* ---- what an answer says ---- */
+/* ---- checking answers ---- */
 
 static int status_of(const char *a)
 {
@@ -184,7 +183,7 @@ static bool is_whole(const char *a)
     return length && strlen(body_of(a)) == (size_t)atoi(length + 16);
 }
 
-/* Without times, ids and lengths: digits, and what hexadecimal ones look like. */
+/* Removes times, ids and lengths: digits, and anything that looks hexadecimal. */
 static void normalise(struct tn_buf *out, const char *body)
 {
     tn_buf_clear(out);
@@ -198,7 +197,8 @@ static bool begins_with(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Errors have the shape of the path's API, or OpenAI's when no memory was there to read a path. */
+/* Errors have the format of the path's API, or OpenAI's if there was no memory to parse the path.
+ */
 static bool has_shape(const char *method_and_path, const char *body)
 {
     const char *path = strchr(method_and_path, '/');
@@ -227,7 +227,7 @@ static void wait_for_rest(void)
     }
 }
 
-/* Tries every allocation of one request; each time the same request is served afterwards. */
+/* Fails every allocation of one request in turn; each time the same request succeeds afterwards. */
 static void sweep(const char *name, struct tn_buf request, int64_t step)
 {
     struct tn_buf expected = {0}, got = {0};
@@ -352,7 +352,7 @@ static void test_small_requests(void **state)
         sweep(requests[i].path, make(requests[i].path, requests[i].fields, requests[i].body), 1);
 }
 
-/* Its thread of the parser, and its pages. */
+/* Uses the parser thread, and pages for the body. */
 static void test_a_large_body(void **state)
 {
     static char body[100000];

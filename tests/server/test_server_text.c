@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON of the server: what it writes is read by a JSON parser as what was meant; what it reads is
- * refused with the field's name.
+ * The server's JSON: a JSON parser reads its output back as intended, and invalid input is refused
+ * with the member's name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,8 @@ static void bodies(void **state)
     json_decref(o);
 }
 
-/* Of several numbers of this name that need 64 bits the outermost is found, of these the last. */
+/* Of several numbers with this name that need 64 bits, the outermost is found, and of those the
+ * last. */
 static void wide_numbers(void **state)
 {
     static const struct {
@@ -149,7 +150,7 @@ static bool read_options(const char *text, struct tn_gen *gen, struct tn_refusal
     return good;
 }
 
-/* Each numeric field with values that it cannot have is refused by its name. */
+/* Each numeric field is refused by name for values out of range. */
 static void wrong_numbers(void **state)
 {
     static const char *const fields[] = {"temperature", "top_p", "min_p", "top_k",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Tools: rendered by templates that know them, called in answers, streamed; others are refused."""
+"""Tools: rendered by templates that support them, called in answers, streamed; refused by other
+templates."""
 import json
 import os
 import sys
@@ -84,7 +85,7 @@ class Tools(serving.TestCase):
         self.assertTrue(lines[-1]["done"])
 
     def check_conversation(self, server):
-        """Calls and what came of them are messages."""
+        """Calls and their results are messages."""
         called = self.ask(server, tool_choice="required")["choices"][0]["message"]
         result = {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"],
                   "content": "{\"sun\": true}"}
@@ -98,7 +99,7 @@ class Tools(serving.TestCase):
         self.assertEqual(both[1]["prompt_tokens"], both[0]["prompt_tokens"])
 
     def check_form(self, server):
-        """A form binds the answer's text: a call that must be has none."""
+        """Structured output constrains text: a forced call has none."""
         form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {
             "type": "object", "properties": {"x": {"enum": [1]}}, "required": ["x"],
             "additionalProperties": False}}}
@@ -116,7 +117,7 @@ class Tools(serving.TestCase):
         self.assertEqual((got, answer["output"][0]["type"]), (200, "function_call"), answer)
 
     def check_allowed(self, server):
-        """Of all tools only those that the request allows are rendered and called."""
+        """Only the tools that the request allows are rendered and called."""
         def allow(mode, *names):
             return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [
                 {"type": "function", "function": {"name": name}} for name in names]}}
@@ -142,7 +143,7 @@ class Tools(serving.TestCase):
             self.assertIn("allowed tools", error["message"])
 
     def check_cut(self, server):
-        """A call that was cut before it was one leaves nothing."""
+        """A call that was truncated before its name leaves nothing."""
         cut = {"tool_choice": "required", "max_tokens": 3}
         choice = self.ask(server, **cut)["choices"][0]
         self.assertEqual((choice["message"]["content"], choice["finish_reason"]), (None, "length"))
@@ -154,7 +155,7 @@ class Tools(serving.TestCase):
         self.assertEqual((answer["message"]["content"], answer["done_reason"]), ("", "length"))
 
     def check_free(self, server):
-        """Without a call the answer is text, as it is without tools but for the prompt."""
+        """Without a call the answer is text, as without tools except for the prompt."""
         message = self.ask(server, max_tokens=12)["choices"][0]["message"]
         self.assertNotIn("tool_calls", message)
         self.assertTrue(message["content"])
@@ -173,7 +174,8 @@ class Tools(serving.TestCase):
         return json.loads(call["arguments"])
 
     def check_references(self, server):
-        """A reference means the schema of the arguments that it stands in, whichever tool."""
+        """A reference is resolved in the schema of the arguments that contains it, for every tool.
+        """
         leaf = {"type": "object", "properties": {"enum": {"$ref": "#/$defs/color"}},
                 "required": ["enum"], "additionalProperties": False}
         paint = tool("paint", leaf={"anyOf": [{"$ref": "#/$defs/leaf"}]},
@@ -232,7 +234,7 @@ class Tools(serving.TestCase):
                 error = self.ask(server, 400, **more)["error"]
                 self.assertEqual(error["param"], param)
 
-    def test_templates_that_know_no_tools(self):
+    def test_templates_without_tools(self):
         with serve_template(DEAF) as deaf:
             for server in (self.server, deaf):
                 self.assertEqual(self.ask(server, 400)["error"]["param"], "tools")

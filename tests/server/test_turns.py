@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Nobody waits for another's request: streams beside prompts of megabytes and large grammars."""
+"""No request delays another: streams next to prompts of megabytes and large grammars."""
 import contextlib
 import http.client
 import json
@@ -23,7 +23,7 @@ LONG = "The fox saw the király's house über the hill. " * 60000  # 3 MB as JSO
 
 
 class Stream(threading.Thread):
-    """Streams answers, one after the other; when each event came."""
+    """Streams answers one after the other and records the time of each event."""
 
     def __init__(self, server):
         super().__init__()
@@ -45,7 +45,7 @@ class Stream(threading.Thread):
         self.join()
 
     def longest_gap(self, begin, end):
-        """The longest time without an event that touches [begin, end]."""
+        """The longest time without an event that overlaps [begin, end]."""
         gaps = zip(self.times, self.times[1:])
         return max(b - a for a, b in gaps if b > begin and a < end)
 
@@ -58,8 +58,8 @@ class Turns(serving.TestCase):
         cls.addClassCleanup(lambda: cls.tagged.stop())
 
     def check_gap(self, what, server, path, body, status):
-        """While the request is answered a stream goes on: its longest gap is a small part of the
-        time that this takes.  The best of some times, since other programs take turns too."""
+        """A stream continues while the request is answered: its longest gap is a small part of that
+        time. Takes the best of several attempts, because other programs run too."""
         data, found = json.dumps(body).encode(), []
         stream = Stream(server)
         stream.start()
@@ -70,13 +70,13 @@ class Turns(serving.TestCase):
             got, _, answer = server.request("POST", path, data)
             ended = time.monotonic()
             self.assertEqual(got, status, answer[:300])
-            command.wait_for(lambda: stream.times[-1] > ended, "the stream does not go on")
+            command.wait_for(lambda: stream.times[-1] > ended, "the stream does not continue")
             found.append((stream.longest_gap(began, ended), ended - began))
         gap, took = min(found, key=lambda one: one[0] / one[1])
         print(f"{what}: {1000 * took:.0f} ms, longest gap of a stream {1000 * gap:.1f} ms")
         self.assertLess(gap, max(took / 3, 0.02))
 
-    def test_prompts_keep_no_stream_waiting(self):
+    def test_prompts_do_not_delay_streams(self):
         talk = [{"role": "user", "content": LONG}]
         for path, body, status in (
                 (CHAT, {"messages": talk}, 400),
@@ -84,13 +84,13 @@ class Turns(serving.TestCase):
                 ("/tokenize", {"content": LONG[:1 << 20]}, 200)):
             self.check_gap(path, self.server, path, body, status)
 
-    def test_grammars_of_calls_keep_no_stream_waiting(self):
+    def test_grammars_of_calls_do_not_delay_streams(self):
         properties = {name: {"type": "integer", "multipleOf": 997} for name in "abcdef"}
         body = {"messages": [{"role": "user", "content": "Hi"}], "tool_choice": "required",
                 "tools": [tool("f", **properties)], "max_tokens": 1}
         self.check_gap("forced call", self.tagged, CHAT, body, 200)
 
-    def test_a_long_text_keeps_no_short_one_waiting(self):
+    def test_a_long_text_does_not_delay_short_ones(self):
         folder = command.shared("reference", "models", "tiny-embed-qwen3")
         with serving.Server(models=[command.model(folder)]) as server:
             long = {"input": [5 + i % 100 for i in range(12000)]}
@@ -115,7 +115,7 @@ class Turns(serving.TestCase):
         self.assertGreater(len(waits), 2)
         self.assertLess(sorted(waits)[len(waits) // 2], max(took[0] / 4, 0.05))
 
-    def test_what_cannot_fit_is_refused_by_its_bytes(self):
+    def test_overlong_prompts_are_refused_by_their_bytes(self):
         for path, body in ((CHAT, {"messages": [{"role": "user", "content": LONG}]}),
                            ("/v1/completions", {"prompt": LONG}),
                            ("/v1/completions", {"prompt": [5, LONG]}),
@@ -127,7 +127,7 @@ class Turns(serving.TestCase):
             message = answer["error"]["message"]
             self.assertTrue(message.startswith("This model's maximum context length is "), message)
             self.assertIn(" at least ", message)
-        # One that only just cannot fit is counted.
+        # A prompt that is only slightly too long is counted exactly.
         answer = self.post("/v1/completions", {"prompt": LONG[:20000]}, 400)
         self.assertNotIn(" at least ", answer["error"]["message"])
         n = self.post("/v1/messages/count_tokens",
@@ -136,7 +136,7 @@ class Turns(serving.TestCase):
 
 
 class SlowTemplates(serving.TestCase):
-    """A template that runs for seconds ends with its client and with the server."""
+    """A template that runs for seconds ends when its client disconnects or the server stops."""
     SLOW = ("{% if 'slow' in messages[0]['content'] %}{% for i in range(9000) %}"
             "{% for j in range(9000) %}{% if i + j < 0 %}x{% endif %}{% endfor %}{% endfor %}"
             "{% endif %}{{ messages[0]['content'] }}")
@@ -164,7 +164,7 @@ class SlowTemplates(serving.TestCase):
 
     def test_it_ends_with_its_client(self):
         status, answer, alone = self.ask("slow")
-        self.assertEqual(status, 400, answer)  # more work than a template may do
+        self.assertEqual(status, 400, answer)  # exceeds the step limit of templates
         for stream in (False, True):
             s = self.slow.connect()
             self.begin(s, stream=stream)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models that think: the demo model with tags in place of some tokens that it answers with."""
+"""Reasoning models: the demo model with tags in place of some tokens of its answer."""
 import itertools
 import json
 import os
@@ -10,7 +10,7 @@ from serving import template_file
 
 ASK = [{"role": "user", "content": "Tell me a story."}]
 
-# It knows reasoning as Qwen3's does.
+# Handles reasoning like Qwen3's template.
 SWITCH = """{% if tools %}Tools:{% for t in tools %} {{ t | tojson }}{% endfor %}
 Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call>.
 {% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
@@ -20,18 +20,18 @@ Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call>.
 </think>
 
 {% endif %}"""
-# Its prompts begin the reasoning, as those of DeepSeek-R1 do.
+# Its prompts open the reasoning, like those of DeepSeek-R1.
 OPENS = """{% for m in messages %}{{ m.role }}: {{ m.content }}
 {% endfor %}assistant: <think>
 """
-# "<think>\n", reasoning with a character of two bytes, "\n</think>\n \n", an answer; the tags and
-# the character in two tokens each.
+# "<think>\n", reasoning with a two-byte character, "\n</think>\n \n", an answer; the tags and the
+# character consist of two tokens each.
 TAGS = {0: "<thi", 1: "nk>Ċ", 2: "xÃ", 3: "©y", 8: "Ċ</", 9: "think>", 10: "ĊĠĊ"}
 CLOSES = {8: "Ċ</think>", 9: "ĊĠĊ"}
 
 
 def answer_ids(model, template, conversation, n):
-    """The prompt, and the n tokens that the model answers when it is greedy, as ids."""
+    """The prompt and the first n tokens of the greedy answer, as ids."""
     prompt = command.tern("tokenize", "--chat", model, "--template", template_file(template),
                           stdin=json.dumps(conversation).encode())
     assert prompt.code == 0, prompt.err
@@ -45,7 +45,7 @@ _made, _numbers = {}, itertools.count()
 
 def thinking_model(template=SWITCH, pieces=None, conversation=None):
     """A model that answers a conversation (`tokenize --chat`) with the demo model's tokens, some of
-    them by another name: `pieces` maps their places to text in the alphabet of byte-level BPE."""
+    them renamed: `pieces` maps their positions to text in the alphabet of byte-level BPE."""
     pieces, conversation = pieces or TAGS, conversation or ASK
     key = json.dumps([template, list(pieces.items()), conversation])
     if key not in _made:
@@ -59,7 +59,7 @@ def make_model(folder, template, pieces, conversation):
     prompt, answer = answer_ids(command.model(), template, conversation, 24)
     renamed = {answer[place]: piece for place, piece in pieces.items()}
     assert len(renamed) == len(pieces) and not set(renamed) & set(prompt), \
-        f"other places, please: {answer} behind {prompt}"
+        f"other places, please: {answer} after {prompt}"
     path = os.path.join(folder, "tokenizer.json")
     tokenizer = command.read_json(path)
     bpe = tokenizer["model"]
@@ -76,7 +76,7 @@ def make_model(folder, template, pieces, conversation):
 
 
 def split(text, is_inside=False):
-    """(reasoning, answer) of a text with <think>, as the server is to tell them apart."""
+    """(reasoning, answer) of a text with <think>, as the server must separate them."""
     rest = text if is_inside else text.lstrip()
     if not is_inside and not rest.startswith("<think>"):
         return "", text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tools for requests, and chat templates that know them, or not."""
+"""Tools for requests, and chat templates with and without support for them."""
 
 TAGGED = """{% if tools %}Tools:{% for t in tools %} {{ t | tojson }}{% endfor %}
 Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call>.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Anthropic's Python library, unmodified. Arguments: address, chat model, embedding model,
-addresses of a server whose template knows tools and of one whose model thinks."""
+addresses of a server with a template for tools and of one with a reasoning model."""
 import sys
 from typing import Literal
 
@@ -60,9 +60,9 @@ with anthropic.Anthropic(base_url=tools_url, api_key="x", max_retries=0) as call
     talk = story + [{"role": "assistant", "content": [use.to_dict()]}, {"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": use.id, "content": "sunny"},
         {"type": "text", "text": "And tomorrow?"}]}]
-    told = caller.messages.create(**dict(call, messages=talk, max_tokens=5,
+    history = caller.messages.create(**dict(call, messages=talk, max_tokens=5,
                                          tool_choice={"type": "auto"}))
-    assert told.usage.output_tokens == 5
+    assert history.usage.output_tokens == 5
 
 with anthropic.Anthropic(base_url=thinking_url, api_key="x", max_retries=0) as thinker:
     think = dict(ask, model="", thinking={"type": "enabled", "budget_tokens": 1024})

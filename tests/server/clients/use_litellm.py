@@ -3,7 +3,7 @@
 import os
 import sys
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # no list of prices from elsewhere
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # do not download the price list
 import litellm
 
 url, chat_model, embedding_model = sys.argv[1:]

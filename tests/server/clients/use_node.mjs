@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // OpenAI's and Ollama's libraries for JavaScript, unmodified. Arguments: folder of node_modules,
-// address, chat model, embedding model, addresses of a server whose template knows tools and of one
-// whose model thinks.
+// address, chat model, embedding model, addresses of a server with a template for tools and of one
+// with a reasoning model.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
@@ -37,7 +37,7 @@ const form = { ...ask, max_tokens: 100, response_format:
 const plan = await client.chat.completions.parse(form);
 assert.equal(typeof plan.choices[0].message.parsed.isGood, 'boolean');
 
-// zod's schemas: as the library makes them, and as zod writes them.
+// Schemas by zod: as the library generates them, and as zod writes them.
 const z = load('zod');
 const { zodResponseFormat } = load('openai/helpers/zod');
 const Pet = z.discriminatedUnion('kind', [
@@ -114,12 +114,12 @@ assert.ok((await ollama.generate({ model: chatModel, prompt: 'Hi', options })).r
 const formed = await ollama.chat(
   { model: chatModel, messages: ask.messages, format: schema, options: { seed: 1 } });
 assert.equal(typeof JSON.parse(formed.message.content).isGood, 'boolean');
-const told = await new Ollama({ host: toolsUrl }).chat(
+const history = await new Ollama({ host: toolsUrl }).chat(
   { model: chatModel, options, tools: [weather], messages: [...ask.messages,
     { role: 'assistant', content: '', tool_calls: [
       { function: { name: 'weather', arguments: { city: 'Rome' } } }] },
     { role: 'tool', tool_name: 'weather', content: 'sunny' }] });
-assert.ok(told.message.content);
+assert.ok(history.message.content);
 await assert.rejects(ollama.chat({ model: chatModel, messages: ask.messages, tools: [weather] }),
                      /does not support tools/);
 await assert.rejects(ollama.chat({ model: chatModel, messages: ask.messages, think: true }),

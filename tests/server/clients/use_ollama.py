@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ollama's Python library, unmodified. Arguments: address, chat model, embedding model,
-addresses of a server whose template knows tools and of one whose model thinks."""
+"""Ollama's Python library, unmodified. Arguments: address, chat model, embedding model, addresses
+of a server with a template for tools and of one with a reasoning model."""
 import sys
 from typing import Literal
 
@@ -59,9 +59,9 @@ caller = ollama.Client(host=tools_url)
 assert caller.show(chat_model).capabilities == ["completion", "tools"]
 talk = story + [{"role": "assistant", "tool_calls": [{"function": {"name": "add", "arguments": {
     "a": 1, "b": 2}}}]}, {"role": "tool", "tool_name": "add", "content": str(add(1, 2))}]
-told = caller.chat(chat_model, messages=talk, tools=[add], options=options)
+history = caller.chat(chat_model, messages=talk, tools=[add], options=options)
 plain = caller.chat(chat_model, messages=story, options=options)
-assert told.message.content and told.prompt_eval_count > plain.prompt_eval_count + 20
+assert history.message.content and history.prompt_eval_count > plain.prompt_eval_count + 20
 
 two = client.embed(embedding_model, ["a cat", "a dog"])
 assert len(two.embeddings) == 2 and two.prompt_eval_count > 0

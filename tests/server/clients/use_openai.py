@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model,
-addresses of a server whose template knows tools and of one whose model thinks, release."""
+"""OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model, addresses
+of a server with a template for tools and of one with a reasoning model, release."""
 import asyncio
 import enum
 import sys
@@ -35,7 +35,7 @@ assert three.choices[0].message.content == text != three.choices[1].message.cont
 word = text.split()[3]
 stopped = client.chat.completions.create(**ask, stop=[word, "\x01"]).choices[0]
 assert (stopped.message.content, stopped.finish_reason) == (text[:text.index(word)], "stop")
-# What these libraries may send and a local server has no use for is taken.
+# Fields without a meaning for a local server are accepted.
 client.chat.completions.create(**ask, store=False, metadata={"a": "b"}, user="u",
                                service_tier="auto", reasoning_effort="low")
 
@@ -81,7 +81,7 @@ class Home(pydantic.BaseModel):
     lights: Dict[Literal["hall", "roof"], bool]
     keys: Dict[Annotated[str, pydantic.StringConstraints(pattern="^[a-c]$")], bool]
 
-for seed in range(3):  # a dictionary has any number of members: some answers are cut
+for seed in range(3):  # a dictionary has any number of members: some answers are truncated
     ask_home = dict(ask, response_format=Home, max_tokens=600, seed=seed, temperature=1)
     try:
         home = client.chat.completions.parse(**ask_home).choices[0].message.parsed
@@ -128,7 +128,7 @@ once = client.completions.create(**completion).choices[0].text
 assert once and once == "".join(e.choices[0].text for e in client.completions.create(
     **completion, stream=True))
 
-# The library asks for base64 unless it is told otherwise.
+# The library requests base64 by default.
 coded = client.embeddings.create(model=embedding_model, input=["a cat", "a dog"])
 plain = client.embeddings.create(model=embedding_model, input=["a cat", "a dog"],
                                  encoding_format="float")
@@ -139,7 +139,7 @@ assert coded.usage.prompt_tokens > 0
 assert len(client.embeddings.create(model=embedding_model, input="x",
                                     dimensions=8).data[0].embedding) == 8
 
-# A model that thinks: the library has no field for it and hands it through.
+# A reasoning model: the library has no field for reasoning and passes it through.
 thinker = openai.OpenAI(base_url=thinking_url + "/v1", api_key="x", max_retries=0)
 think = {"model": "", "max_tokens": 20, "temperature": 0, "messages": ask["messages"]}
 thought = thinker.chat.completions.create(**think)
@@ -150,10 +150,10 @@ deltas = [e.choices[0].delta for e in thinker.chat.completions.create(**think, s
 assert "".join(getattr(d, "reasoning_content", None) or "" for d in deltas) == \
     message.reasoning_content
 assert "".join(d.content or "" for d in deltas) == message.content
-told = [*ask["messages"], message, ask["messages"][0]]  # the message goes back as it came
-again = thinker.chat.completions.create(**dict(think, messages=told))
+history = [*ask["messages"], message, ask["messages"][0]]  # the message is sent back unchanged
+again = thinker.chat.completions.create(**dict(think, messages=history))
 plain = thinker.chat.completions.create(**dict(think, messages=[
-    told[0], {"role": "assistant", "content": message.content}, told[2]]))
+    history[0], {"role": "assistant", "content": message.content}, history[2]]))
 assert again.usage.prompt_tokens > plain.usage.prompt_tokens
 for off in ({"reasoning_effort": "none"},
             {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}):
@@ -171,7 +171,7 @@ with thinker.responses.stream(**reply) as stream:
 assert "".join(e.delta for e in events if e.type == "response.reasoning_text.delta") == \
     message.reasoning_content
 assert events[-1].response.output_text == message.content
-back = thinker.responses.create(**dict(reply, input=[*told[:1], *items.output, told[2]]))
+back = thinker.responses.create(**dict(reply, input=[*history[:1], *items.output, history[2]]))
 assert back.usage.input_tokens == again.usage.prompt_tokens
 
 # /v1/responses: the same answers as items.
