@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Real limits: a control group (version 1, made here below our own, where that is allowed) and
-ulimit -v. Every run succeeds or is refused with numbers; none is killed."""
+"""Real limits: a control group (version 1, created below our own if allowed) and ulimit -v. Every
+run succeeds or is refused with numbers; none is killed."""
 import json
 import os
 import resource
@@ -34,7 +34,7 @@ def own_group(controller):
 
 
 class Group:
-    """A group below ours for the children of a test; raises SkipTest where that is not allowed."""
+    """A group below ours for the children of a test; raises SkipTest if it cannot be created."""
 
     def __init__(self, controller):
         parent = own_group(controller)
@@ -93,7 +93,7 @@ class Limits(command.TestCase):
         self.assertIn("oom_kill 0\n", group.read("memory.oom_control") + "\n")
 
     def test_memory_group_without_a_plan(self):
-        """Commands that plan nothing refuse a context that cannot fit, too."""
+        """Commands without a plan also refuse a context that cannot fit."""
         group = Group("memory")
         self.addCleanup(group.remove)
         ids = " ".join(["5"] * 40)
@@ -112,7 +112,7 @@ class Limits(command.TestCase):
         self.assertIn("oom_kill 0\n", group.read("memory.oom_control") + "\n")
 
     def test_convert_in_a_memory_group(self):
-        """Too little is refused before the part file is made, not found out by the system."""
+        """Too little memory is refused before the part file is created, not by the system."""
         group = Group("memory")
         self.addCleanup(group.remove)
         codes = set()
@@ -150,13 +150,13 @@ class Limits(command.TestCase):
                 preexec_fn=lambda n=mib: resource.setrlimit(resource.RLIMIT_AS,
                                                             (n * MIB, n * MIB))))
             if result.code == 127:
-                continue  # the dynamic loader's own refusal
+                continue  # a refusal of the dynamic loader
             with self.subTest(mib=mib):
                 self.check(result, f"{mib} MiB")
         self.assertEqual(result.code, 0, result.err)
 
     def test_too_little_for_any_text(self):
-        """What happened is said even where nothing can be allocated, and no output is lost."""
+        """The error is reported even if nothing can be allocated, and no output is lost."""
         whole = self.ok("help").out
         for kib in range(1024, 8192, 64):
             for arguments, code in (("help", 0), ("--no-such-flag", 2)):
@@ -165,7 +165,7 @@ class Limits(command.TestCase):
                     stderr=subprocess.PIPE, timeout=command.TIMEOUT,
                     preexec_fn=lambda n=kib << 10: resource.setrlimit(resource.RLIMIT_AS, (n, n))))
                 if result.code < 0 or result.code == 127:
-                    continue  # the system's own refusal to start it
+                    continue  # the system refuses to start it
                 with self.subTest(kib=kib, arguments=arguments):
                     self.assertIn(result.code, (code, 3))
                     if result.code == 0:

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The plan is a pure function: machines and models here are made of numbers.
+ * The plan is a pure function: the machines and models here are fictitious.
+ *
+ * Each test sets one machine and checks threads, tier, context, caps and the reasons given.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,8 +116,8 @@ static void tiers_are_exact_to_the_byte(void **state)
     assert_int_equal(plan.cap_new_tokens, 512);
 }
 
-/* The banner names the cap; a notice is for what it cuts. */
-static void a_tier_is_told_where_it_cuts(void **state)
+/* The banner names the cap; a notice appears only if it takes effect. */
+static void a_tier_is_reported_where_it_takes_effect(void **state)
 {
     (void)state;
     static const struct {
@@ -138,8 +140,8 @@ static void a_tier_is_told_where_it_cuts(void **state)
     }
 }
 
-/* Under pressure the cap is that of a smaller machine, and so is the reason. */
-static void pressure_is_told_where_it_cuts(void **state)
+/* Under pressure the cap is that of a smaller machine, and the reason says so. */
+static void pressure_is_reported_where_it_takes_effect(void **state)
 {
     (void)state;
     set_machine(4, 9 * GIB);
@@ -183,7 +185,7 @@ static void cap_binds_explicit_values(void **state)
     assert_true(noticed("-n 3000 is more than the context of 2600 tokens"));
 }
 
-/* No notice tells what to do against a cap that does not hold. */
+/* No notice suggests anything against a cap that is off. */
 static void lifted_caps_are_not_announced(void **state)
 {
     (void)state;
@@ -272,7 +274,7 @@ static void hybrids_use_fast_cores_for_decode(void **state)
 
     set_machine(6, 16 * GIB);
     add_kind(8, 512, false);
-    add_kind(2, 1000, true); /* low-power cores never count, however fast they are said to be */
+    add_kind(2, 1000, true); /* low-power cores never count, whatever their stated speed */
     make(NULL, NULL);
     assert_int_equal(plan.n_threads_decode, 6);
     assert_int_equal(plan.n_threads_prefill, 14);
@@ -446,7 +448,7 @@ static void parts_of_the_prediction(void **state)
                      plan.predicted_anonymous_bytes + model_2b.file_bytes);
 }
 
-static void copies_of_a_state_get_what_is_left(void **state)
+static void checkpoints_get_the_remaining_memory(void **state)
 {
     (void)state;
     struct tern_plan_model model = model_2b;
@@ -458,22 +460,22 @@ static void copies_of_a_state_get_what_is_left(void **state)
     assert_int_equal(plan.memory.checkpoint_bytes, 8 * model.checkpoint_bytes);
     assert_int_equal(plan.predicted_anonymous_bytes, least + 6 * model.checkpoint_bytes);
     assert_string_equal(reason("checkpoints")->bound_by, "rule");
-    /* Room for three of the six beside the file. */
+    /* Room for three of the six besides the file. */
     set_machine(4, least + model.file_bytes + 3 * model.checkpoint_bytes + GIB);
     make(&model, NULL);
     set_machine(4, plan.reserve_bytes + least + model.file_bytes + 3 * model.checkpoint_bytes);
     assert_int_equal(make(&model, NULL), TERN_OK);
     assert_int_equal(plan.n_ctx, 4096);
-    assert_in_range(plan.n_checkpoints, 5, 6); /* the reserve depends on what is available */
+    assert_in_range(plan.n_checkpoints, 5, 6); /* the reserve depends on the available memory */
     assert_string_equal(reason("checkpoints")->bound_by, "memory");
     assert_false(plan.will_page);
-    /* Others have none. */
+    /* Other models have none. */
     assert_int_equal(make(&model_2b, NULL), TERN_OK);
     assert_int_equal(plan.n_checkpoints, 0);
     assert_int_equal(plan.memory.checkpoint_bytes, 0);
 }
 
-/* Answers depend on the cache type, so it may not depend on memory. */
+/* Answers depend on the cache type, so it must not depend on memory. */
 static void memory_never_chooses_the_type(void **state)
 {
     (void)state;
@@ -501,7 +503,7 @@ static void memory_never_chooses_the_type(void **state)
     }
 }
 
-/* Available memory with which exactly `budget` is left beside the reserve of 192 MiB. */
+/* Available memory that leaves exactly `budget` besides the reserve of 192 MiB. */
 static void set_budget(uint32_t n_cores, uint64_t budget)
 {
     set_machine(n_cores, budget + 192 * MIB);
@@ -538,7 +540,8 @@ static void context_shrinks_by_blocks(void **state)
     }
 }
 
-/* Of a mixture of experts: what a token reads must stay in memory, the rest may be on the disk. */
+/* Of a mixture of experts, the bytes that a token reads must stay in memory; the rest may be on
+ * disk. */
 static void experts_may_stay_on_the_disk(void **state)
 {
     (void)state;
@@ -586,7 +589,7 @@ static void refusal_says_what_would_work(void **state)
     limits.n_threads = 1;
     assert_int_equal(make(&wide, &limits), TERN_OK);
 
-    /* Nothing helps: how much memory would. */
+    /* No flag helps: the message says how much memory would. */
     set_machine(1, 10 * MIB);
     assert_int_equal(make(&model_2b, NULL), TERN_MEMORY);
     assert_non_null(strstr(err.detail, "would work"));
@@ -594,8 +597,8 @@ static void refusal_says_what_would_work(void **state)
     assert_int_equal(make(&model_2b, NULL), TERN_MEMORY);
 }
 
-/* "with 5.9 MiB available ... would work": just so much, and with these flags. */
-static void what_would_work_does(void **state)
+/* "with 5.9 MiB available ... would work": exactly that much, with these flags. */
+static void suggested_flags_work(void **state)
 {
     (void)state;
     struct tern_plan_model model = model_2b;
@@ -615,7 +618,8 @@ static void what_would_work_does(void **state)
         limits.kv = TERN_KV_Q8;
         set_machine(2, (uint64_t)(enough * (double)(strcmp(unit, "GiB") == 0 ? GIB : MIB)));
         assert_int_equal(make(&model, &limits), TERN_OK);
-        /* A little less is refused, with another number for the need than for what is left. */
+        /* A little less is refused, with different numbers for the need and the available memory.
+         */
         set_machine(2, machine.available_bytes - machine.available_bytes / 9);
         assert_int_equal(make(&model, &limits), TERN_MEMORY);
         sscanf(err.detail, "a context of %*u needs %lf %3s of memory beside the model, %lf %3s",
@@ -641,7 +645,7 @@ static void prompt_and_context(void **state)
     assert_int_equal(make(&model_2b, &limits), TERN_OK);
     assert_int_equal(plan.n_ctx, 4096);
     assert_true(noticed("8192"));
-    /* Room for 16 tokens behind the prompt, or no run. */
+    /* Room for 16 tokens after the prompt, or no run. */
     set_budget(1, anonymous(1, TERN_KV_Q8, 2));
     limits = (struct tern_plan_limits){.n_prompt = 512 - 16};
     assert_int_equal(make(&model_2b, &limits), TERN_OK);
@@ -679,7 +683,7 @@ static void user_ram_is_a_limit(void **state)
     assert_int_equal(plan.limited_by, TERN_BOUND_MEMINFO);
 }
 
-/* Sizes from a damaged file must not wrap around. */
+/* Sizes from a damaged file must not overflow. */
 static void huge_sizes_do_not_wrap(void **state)
 {
     (void)state;
@@ -730,8 +734,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiers_are_exact_to_the_byte),
-        cmocka_unit_test(a_tier_is_told_where_it_cuts),
-        cmocka_unit_test(pressure_is_told_where_it_cuts),
+        cmocka_unit_test(a_tier_is_reported_where_it_takes_effect),
+        cmocka_unit_test(pressure_is_reported_where_it_takes_effect),
         cmocka_unit_test(cap_binds_explicit_values),
         cmocka_unit_test(lifted_caps_are_not_announced),
         cmocka_unit_test(context_binds_new_tokens),
@@ -746,12 +750,12 @@ int main(void)
         cmocka_unit_test(unknown_machine_gets_a_safe_plan),
         cmocka_unit_test(reserve_is_bounded),
         cmocka_unit_test(parts_of_the_prediction),
-        cmocka_unit_test(copies_of_a_state_get_what_is_left),
+        cmocka_unit_test(checkpoints_get_the_remaining_memory),
         cmocka_unit_test(memory_never_chooses_the_type),
         cmocka_unit_test(context_shrinks_by_blocks),
         cmocka_unit_test(experts_may_stay_on_the_disk),
         cmocka_unit_test(refusal_says_what_would_work),
-        cmocka_unit_test(what_would_work_does),
+        cmocka_unit_test(suggested_flags_work),
         cmocka_unit_test(prompt_and_context),
         cmocka_unit_test(address_space_counts_the_file),
         cmocka_unit_test(user_ram_is_a_limit),

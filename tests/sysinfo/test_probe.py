@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern probe as people and programs see it, on recorded machines and on this one."""
+"""The output of tern probe for users and programs, on recorded machines and on this one."""
 import json
 import os
 import shutil
@@ -49,7 +49,7 @@ class Probe(command.TestCase):
                 self.assertIn(name, reason)
 
     def test_a_source_is_planned_without_converting_it(self):
-        """From headers alone: what the converted model takes."""
+        """From headers alone: the needs of the converted model."""
         for name in ("gguf/tiny-qwen3-moe/q4_k.gguf", "gguf/tiny-qwen35-moe/q8_0.gguf",
                      "gguf/tiny-qwen35-ternary/q2_0.gguf", "models/tiny-maple",
                      "models/tiny-qwen3next"):
@@ -63,7 +63,7 @@ class Probe(command.TestCase):
                 self.assertEqual(*(plan["may_stay_on_disk_bytes"] for plan in found))
                 for part in ("cache_bytes", "scratch_bytes", "table_bytes"):
                     self.assertEqual(before[part], after[part], part)
-                # The file also has a head, of some tables.
+                # The file also has a head, for some tables.
                 self.assertAlmostEqual(before["weights_bytes"], after["weights_bytes"],
                                        delta=16384)
                 self.assertEqual(found[0]["bytes_per_token"], json.loads(
@@ -134,7 +134,7 @@ class Probe(command.TestCase):
         self.assertIn("700", notices)
         self.assertIn("512", notices)
 
-    def test_what_cannot_run_is_refused_with_numbers(self):
+    def test_models_that_cannot_run_are_refused_with_numbers(self):
         found = self.probe("--probe-root", root("one-cpu"), "--ram", "1M", code=3)
         self.assertIsNone(found["plan"]["context"])
         self.assertIn("would work", found["plan"]["refusal"])
@@ -166,7 +166,8 @@ class Probe(command.TestCase):
         self.assertRegex(text, "available:\\n  system +unknown\\n")
 
     def long_context(self):
-        """The demo model as if made for half a million positions: its cache takes up to 2 GiB."""
+        """The demo model with a context of half a million positions: its cache takes up to 2 GiB.
+        """
         source = scratch("long")
         if not os.path.exists(source):
             shutil.copytree(command.DEMO, source)
@@ -178,7 +179,7 @@ class Probe(command.TestCase):
         return command.model(source)
 
     def test_the_closing_table_agrees_with_the_plan(self):
-        """Whichever limit binds: where it leaves as much as a row says, the row is the plan."""
+        """Whichever limit binds: if it leaves as much as a row says, the row equals the plan."""
         for i, (binds, process, flags) in enumerate((
                 ("rlimit_as", {"rlimit_as": 900 << 20, "vm_size": 100 << 20}, ()),
                 ("rlimit_data", {"rlimit_data": 900 << 20}, ()),
@@ -212,7 +213,7 @@ class Probe(command.TestCase):
         for row in rows[2:]:
             self.assertIn("no more than 900 MiB by rlimit_as: context", row)
 
-    def test_damage_is_told(self):
+    def test_damage_is_reported(self):
         text = self.ok("probe", "--probe-root", root("quota-garbage")).text
         self.assertIn("CPU quota", [line for line in text.splitlines() if "unreadable" in line][0])
 
@@ -232,7 +233,7 @@ class Probe(command.TestCase):
 
     @unittest.skipUnless(LINUX and shutil.which("unshare"), "needs Linux, and unshare")
     def test_without_sys(self):
-        """In a container without /sys, or with a bare one, nothing is said about it."""
+        """In a container without /sys, or with an empty one, no warning appears."""
         hide = 'mount -t tmpfs none /sys && mkdir -p "$1" && shift && exec "$@"'
         for folder in ("/sys", "/sys/devices/system/cpu/cpu0"):
             done = subprocess.run(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The live machine: what is read is plausible, cheap, and the same after recording and replaying.
+ * The live machine: the readings are plausible, fast, and the same after recording and replaying.
  */
 #if defined(__linux__)
 #include <ftw.h>
@@ -103,12 +103,12 @@ static void replay_equals_the_machine(void **state)
     assert_int_equal(replayed.overcommit_mode, live.overcommit_mode);
     assert_int_equal(replayed.unreadable, 0);
     assert_false(replayed.binding_works); /* the cores are not ours */
-    /* A second recording may not mix with the first. */
+    /* A second recording must not mix with the first. */
     assert_int_equal(tern_sysinfo_record(dir, &err), TERN_OUTPUT);
     nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void bad_places_are_errors(void **state)
+static void invalid_paths_are_errors(void **state)
 {
     (void)state;
     assert_int_equal(tern_sysinfo_record("/proc/no-such-place/x", &err), TERN_OUTPUT);
@@ -123,7 +123,7 @@ static void replay_equals_the_machine(void **state)
     assert_int_equal(tern_sysinfo_record("anywhere", &err), TERN_UNSUPPORTED);
 }
 
-static void bad_places_are_errors(void **state)
+static void invalid_paths_are_errors(void **state)
 {
     (void)state;
     skip(); /* nothing is recorded here */
@@ -136,7 +136,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(live_machine_is_plausible),
         cmocka_unit_test(replay_equals_the_machine),
-        cmocka_unit_test(bad_places_are_errors),
+        cmocka_unit_test(invalid_paths_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording asks for every file that reading the live machine asks for: what it left out would be
- * unknown in the replay.  The tn_fact_ functions here note what is asked for and find nothing.
+ * A recording requests every file that reading the live machine requests; a missing file would be
+ * unknown in the replay.  The tn_fact_ functions here record the requests and find nothing.
  */
 #include <ftw.h>
 #include <setjmp.h>

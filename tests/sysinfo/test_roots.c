@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Recorded and constructed machines: tests/sysinfo/roots/NAME holds proc/ and sys/ of a machine and
- * expected.json, what must be read and planned there.
+ * Recorded and constructed machines: tests/sysinfo/roots/NAME has proc/ and sys/ of a machine and
+ * expected.json with the expected facts and plan.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static json_t *size_or_null(uint64_t bytes)
     return bytes == TERN_UNKNOWN ? json_null() : json_integer((json_int_t)bytes);
 }
 
-/* What was read and planned, under the names of expected.json. */
+/* Facts and plan under the names of expected.json. */
 static json_t *describe(const struct tern_sysinfo *m, const struct tern_plan *plan)
 {
     static const char *const huge[] = {"unknown", "never", "madvise", "always"};
@@ -93,7 +93,7 @@ static void check_root(void **state)
     json_decref(found);
     json_decref(expected);
     assert_int_equal(n_wrong, 0);
-    /* Whatever a file says, there is a thread and a core to run it on. */
+    /* Whatever a file contains, there is a thread and a core for it. */
     assert_true(plan.n_threads_decode >= 1 && plan.n_threads_prefill >= 1);
     assert_true(machine.n_cores >= 1 && machine.n_kinds >= 1 && machine.limit_bytes > 0);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The measurement of thread counts on made-up machines, and its file.
+ * The measurement of thread counts on fictitious machines, and its cache file.
+ *
+ * Costs are functions of the thread count; no clock is involved.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +67,7 @@ static void picks_the_smallest_that_is_fast(void **state)
     assert_int_equal(run(8, 0, spikes, &n_tokens), 8);
 }
 
-/* As gets_worse, but somebody else needs the processor now and then. */
+/* As gets_worse, but another program needs the processor now and then. */
 static uint64_t disturbed(uint32_t n)
 {
     static uint32_t i;
@@ -91,7 +93,7 @@ static void noise_decides_nothing(void **state)
     assert_true(c.is_noisy);
 }
 
-/* One thread is as fast as two at first, but it is the clock that rose. */
+/* One thread seems as fast as two at first, but only the clock rose. */
 static void a_rising_clock_decides_nothing(void **state)
 {
     (void)state;
@@ -103,7 +105,7 @@ static void a_rising_clock_decides_nothing(void **state)
     }
     assert_int_equal(tn_thread_tuner_threads(&c), 2);
     assert_true(c.is_noisy);
-    tn_thread_tuner_start(&c, 1, 2); /* the same for the ceiling of a quota */
+    tn_thread_tuner_start(&c, 1, 2); /* the same for the rounded-up quota */
     for (uint32_t i = 0; !tn_thread_tuner_is_done(&c); i++)
         tn_thread_tuner_feed(&c, i < TN_THREAD_TUNER_TOKENS ? 1500 : 1000);
     assert_int_equal(tn_thread_tuner_threads(&c), 1);
@@ -173,12 +175,12 @@ static void file_remembers(void **state)
     assert_int_equal(tn_thread_cache_load(path, 1, 256), 0);
     tn_thread_cache_save(path, 1, 6);
     tn_thread_cache_save(path, UINT64_MAX, 256);
-    tn_thread_cache_save(path, 1, 4); /* replaces */
+    tn_thread_cache_save(path, 1, 4); /* replaces the line */
     assert_int_equal(tn_thread_cache_load(path, 1, 256), 4);
-    assert_int_equal(tn_thread_cache_load(path, 1, 3), 0); /* more than may be used now */
+    assert_int_equal(tn_thread_cache_load(path, 1, 3), 0); /* more than currently allowed */
     assert_int_equal(tn_thread_cache_load(path, UINT64_MAX, 256), 256);
     assert_int_equal(tn_thread_cache_load(path, 2, 256), 0);
-    /* The oldest go. */
+    /* The oldest lines are dropped. */
     for (uint64_t key = 100; key < 200; key++)
         tn_thread_cache_save(path, key, 2);
     assert_int_equal(tn_thread_cache_load(path, 1, 256), 0);
@@ -212,7 +214,7 @@ static void damaged_files_are_ignored(void **state)
     tn_file_remove(path);
 }
 
-static void keys_tell_machines_apart(void **state)
+static void keys_distinguish_machines(void **state)
 {
     (void)state;
     static struct tern_sysinfo machine;
@@ -258,7 +260,7 @@ int main(void)
         cmocka_unit_test(three_percent_is_exact),
         cmocka_unit_test(file_remembers),
         cmocka_unit_test(damaged_files_are_ignored),
-        cmocka_unit_test(keys_tell_machines_apart),
+        cmocka_unit_test(keys_distinguish_machines),
         cmocka_unit_test(cache_can_be_switched_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The reader of a recording's /sys, pointed at the running machine, finds what hwloc finds there:
- * two independent readers of the same facts.
+ * The reader of a recording's /sys, used on the running machine, finds the same as hwloc: two
+ * independent readers of the same facts.
  */
 #include <setjmp.h>
 #include <stdarg.h>

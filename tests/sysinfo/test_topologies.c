@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processors that nobody here has, as hwloc XML written from short descriptions: which cores are
- * found, of which kinds, and how many threads follow.
+ * Processors that are not available here, as hwloc XML generated from short descriptions: the cores
+ * found, their kinds, and the resulting number of threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 #define make_dir(path) mkdir(path, 0777)
 #endif
 
-/* Cores that are alike. Groups of one package follow each other; equal l3 (not 0) share a cache. */
+/* Equal cores. Groups of one package are consecutive; an equal l3 (not 0) is shared. */
 struct group {
     uint32_t n_cores, smt;
     uint32_t package, l3;
@@ -37,15 +37,15 @@ struct machine {
     const char *name;
     struct group groups[4];
     uint32_t flags;
-    const char *allowed;  /* cpuset of a control group; NULL = all */
-    const char *affinity; /* mask of the process; NULL = all */
+    const char *allowed;  /* cpuset of a control group; NULL: all */
+    const char *affinity; /* mask of the process; NULL: all */
     /* expected */
     uint32_t n_physical, n_logical, n_allowed, n_kinds, n_decode, n_prefill;
 };
 
 #define P "IntelCore"
 #define E "IntelAtom"
-/* Cores described by their place only. */
+/* Cores described by their position only. */
 #define CORES(n_cores, smt, package, l3) {n_cores, smt, package, l3, NULL, 0, 0}
 
 static const struct machine machines[] = {
@@ -135,7 +135,7 @@ static void write_set(FILE *f, const char *name, const struct set *set)
     fprintf(f, "\"");
 }
 
-/* An object's start; `nodes` is the mask of its memory nodes. */
+/* Opens an object; `nodes` is the mask of its memory nodes. */
 static void write_object(FILE *f, const char *type, const struct set *set, uint32_t nodes)
 {
     static uint32_t gp_index = 1;
@@ -146,7 +146,7 @@ static void write_object(FILE *f, const char *type, const struct set *set, uint3
             gp_index++);
 }
 
-/* CPU number of a core's thread: `core` counts over all groups. */
+/* CPU number of a core's thread; `core` counts over all groups. */
 static uint32_t cpu_number(const struct machine *m, uint32_t core, uint32_t thread)
 {
     uint32_t i, first = 0, n_all = 0;

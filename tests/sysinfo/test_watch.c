@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What changes while running: the monitor reads files again, the watch decides.
+ * Changes during a run: the monitor rereads files, the watch decides.
+ *
+ * Samples are injected or written to a scratch folder.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +71,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* A plan of which only the reserve matters here. */
+/* A plan in which only the reserve matters. */
 static struct tern_watch *watch_with_reserve(uint64_t reserve)
 {
     static struct tern_plan plan;
@@ -105,7 +107,7 @@ static void monitor_follows_the_files(void **state)
     put("sys/fs/cgroup/a/cpu.stat", "");
     put("proc/pressure/memory", "");
     tern_monitor_read(monitor, &sample);
-    assert_int_equal(sample.available_bytes, 3072 * MIB); /* the limit still holds */
+    assert_int_equal(sample.available_bytes, 3072 * MIB); /* the limit still applies */
     assert_int_equal(sample.n_periods, TERN_UNKNOWN);
     assert_int_equal(sample.pressure_centi, TERN_UNKNOWN);
     tern_monitor_close(monitor);
@@ -131,7 +133,7 @@ static void growth_keeps_half_of_the_reserve(void **state)
     assert_false(tern_watch_may_grow(watch, 200 * MIB + 1));
     put_available(99);
     assert_false(tern_watch_may_grow(watch, 0));
-    /* A refusal alone changes nothing: memory may come back. */
+    /* A refusal alone changes nothing: memory may become available again. */
     put_available(300);
     assert_true(tern_watch_may_grow(watch, 200 * MIB));
     tern_watch_free(watch);
@@ -145,7 +147,7 @@ static void looks_every_two_seconds(void **state)
     put_available(50);
     assert_int_equal(tern_watch_poll(watch, 12 * SECOND - 1), TERN_WATCH_NONE);
     assert_int_equal(tern_watch_poll(watch, 12 * SECOND), TERN_WATCH_SHORT);
-    /* Short stays short. */
+    /* After a shortage growth stays off. */
     put_available(4096);
     assert_false(tern_watch_may_grow(watch, 1));
     tern_watch_free(watch);
@@ -159,7 +161,7 @@ static void pressure_stops_growth(void **state)
     assert_false(tern_watch_may_grow(watch, 1));
     assert_int_equal(tern_watch_poll(watch, SECOND), TERN_WATCH_SHORT);
     tern_watch_free(watch);
-    /* Pressure from before the run does not keep it from running. */
+    /* Pressure from before the run does not prevent it. */
     watch = watch_with_reserve(0);
     assert_true(tern_watch_may_grow(watch, 1));
     assert_int_equal(tern_watch_poll(watch, SECOND), TERN_WATCH_NONE);
@@ -174,15 +176,15 @@ static struct tern_monitor_sample sample_of(uint64_t n_periods, uint64_t n_throt
 static void throttling_takes_a_thread(void **state)
 {
     (void)state;
-    struct tern_watch *watch = watch_with_reserve(0); /* 100 periods, 5 stopped */
+    struct tern_watch *watch = watch_with_reserve(0); /* 100 periods, 5 throttled */
     struct tern_monitor_sample sample = sample_of(120, 7);
     assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE); /* 10 % exactly */
     sample = sample_of(140, 10);
     assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_SLOWER); /* 15 % */
-    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE);   /* nothing new */
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE);   /* no change */
     sample = sample_of(TERN_UNKNOWN, TERN_UNKNOWN);
     assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE);
-    sample = sample_of(10, 10); /* counters that went back are no measurement */
+    sample = sample_of(10, 10); /* counters that decreased are ignored */
     assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE);
     tern_watch_free(watch);
 }
@@ -205,8 +207,8 @@ static void systems_may_send_events(void **state)
     tern_watch_free(watch);
 }
 
-/* A Windows job: its limit is reduced by the use of all its processes, not of this one alone. */
-static void what_a_job_leaves(void **state)
+/* The limit of a Windows job is reduced by the use of all its processes. */
+static void a_job_limits_the_memory(void **state)
 {
     (void)state;
     static const struct {
@@ -216,7 +218,7 @@ static void what_a_job_leaves(void **state)
         {{TERN_UNKNOWN, 5 * MIB, TERN_UNKNOWN, 7 * MIB}, TERN_UNKNOWN},
         {{100 * MIB, 30 * MIB, TERN_UNKNOWN, 90 * MIB}, 70 * MIB},
         {{TERN_UNKNOWN, 30 * MIB, 100 * MIB, 90 * MIB}, 10 * MIB},
-        {{TERN_UNKNOWN, 30 * MIB, 100 * MIB, 0}, 70 * MIB}, /* the system does not tell */
+        {{TERN_UNKNOWN, 30 * MIB, 100 * MIB, 0}, 70 * MIB}, /* unknown to the system */
         {{50 * MIB, 45 * MIB, 100 * MIB, 60 * MIB}, 5 * MIB},
         {{100 * MIB, 10 * MIB, 100 * MIB, 120 * MIB}, 0},
     };
@@ -227,7 +229,7 @@ static void what_a_job_leaves(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_job_leaves),
+        cmocka_unit_test(a_job_limits_the_memory),
         cmocka_unit_test_setup(monitor_follows_the_files, set_up),
         cmocka_unit_test_setup(looking_allocates_nothing, set_up),
         cmocka_unit_test_setup(growth_keeps_half_of_the_reserve, set_up),
