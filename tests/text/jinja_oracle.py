@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Chat templates rendered by Jinja2, set up as Hugging Face's transformers sets it up, and by tern,
-and the comparison of the two.  Without the package jinja2 the tests are run by another Python of
-this machine that has it, or skipped; with CI=true they fail."""
+"""Chat templates rendered by Jinja2 (configured like Hugging Face's transformers) and by tern, and
+their comparison.  Without the package jinja2 the tests are run by another Python of this machine
+that has it, or skipped; with CI=true they fail."""
 import copy
 import datetime
 import json
@@ -21,7 +21,7 @@ import jinja2.ext
 import jinja2.sandbox
 
 RENDER = os.environ.get("TERN_RENDER_CASES", "")
-# Exit codes of tern: the template refuses, it is too much work, it holds what tern does not have.
+# Exit codes of tern: the template refuses, it exceeds a limit, it uses an unsupported construct.
 USAGE, LIMIT, UNSUPPORTED = 2, 3, 6
 
 
@@ -64,7 +64,7 @@ ENVIRONMENT = environment()
 
 
 def variables(request):
-    """What the template sees.  Members of a message that are null are absent."""
+    """The template's variables.  Null members of a message are absent."""
     now = datetime.datetime.fromisoformat(request["now"])
     seen = {"strftime_now": now.strftime}
     seen.update(request.get("kwargs") or {})
@@ -79,8 +79,8 @@ def variables(request):
 
 
 class Answer:
-    """A rendering: its text, or why there is none.  `kind` is "text", "raised" (raise_exception),
-    "syntax", or the name of the exception."""
+    """A rendering: its text, or the reason for its failure.  `kind` is "text", "raised"
+    (raise_exception), "syntax", or the name of the exception."""
 
     def __init__(self, kind, text):
         self.kind = kind
@@ -91,14 +91,14 @@ class Answer:
 
 
 def compiled(source):
-    """The template, or the Answer that says what is wrong with it."""
+    """The template, or an Answer with the error in it."""
     try:
-        with warnings.catch_warnings():  # Python's, about the code that the template becomes
+        with warnings.catch_warnings():  # Python's warnings about the generated code
             warnings.simplefilter("ignore")
             return ENVIRONMENT.from_string(source)
     except jinja2.exceptions.TemplateSyntaxError as e:
         return Answer("syntax", str(e))
-    except Exception as e:  # what the compiler computes in advance
+    except Exception as e:  # constants that the compiler evaluates
         return Answer(type(e).__name__, str(e))
 
 
@@ -115,7 +115,7 @@ def rendered(template, request):
 
 
 def run_tern(cases, folder):
-    """Renders (source, request) pairs; sources that follow each other are parsed once."""
+    """Renders (source, request) pairs; consecutive equal sources are parsed once."""
     path = os.path.join(folder, "cases.jsonl")
     last = None
     with open(path, "w", encoding="ascii", newline="\n") as f:
@@ -132,12 +132,12 @@ def run_tern(cases, folder):
 
 
 def printable(text):
-    """As tern shows the words of others: control characters are question marks."""
+    """As tern prints foreign text: control characters become question marks."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", "?", text)
 
 
 def same_message(detail, message):
-    """Does tern's line give the words of raise_exception?  Long ones lose their middle."""
+    """Does tern's line contain the text of raise_exception?  Long texts lose their middle."""
     detail = re.sub(r"^chat template, line \d+: ", "", detail)
     message = printable(message.split("\0")[0].encode()[:400].decode(errors="ignore"))
     if detail == message:
@@ -150,8 +150,8 @@ def same_message(detail, message):
 
 
 def differs(expected, answer):
-    """None when tern's answer is that of Jinja2, else both in words.  Which errors of a template
-    are which is not compared, but for those that the template itself raises."""
+    """None if tern's answer equals Jinja2's, else a description of both.  Kinds of template errors
+    are not compared, except those that the template raises itself."""
     if expected.kind == "text":
         same = answer.get("text") == expected.text
     elif expected.kind == "raised":

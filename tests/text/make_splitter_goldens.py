@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes tests/data/splitters: what Hugging Face's library `tokenizers` 0.23.3 does with the
+"""Makes tests/data/splitters: the output of Hugging Face's library `tokenizers` 0.23.3 for the
 splitters and normalisers of tern's families, on vocabularies that are trained here.
 
     pip install tokenizers==0.23.3
     tests/text/make_splitter_goldens.py tests/data/splitters
 
-The vocabularies are trained without a splitter, so that their tokens reach across every place where
-one cuts: a wrong cut changes ids.  `sweeps` are digests of the lengths of pieces (bytes) or of
-normalised texts, over all code points and over all short strings of an alphabet; each text counts
-as u32le(number of pieces) and u32le(length) per piece, or as u32le(length) and the bytes."""
+The vocabularies are trained without a splitter, so that tokens span every possible cut: a wrong
+cut changes ids.  `sweeps` are digests of the lengths of pieces (bytes) or of normalised texts,
+over all code points and over all short strings of an alphabet; each text counts as u32le(number
+of pieces) and u32le(length) per piece, or as u32le(length) and the bytes."""
 import hashlib
 import itertools
 import json
@@ -85,7 +85,7 @@ NFC = {"type": "NFC"}
 MARK = "\u2581"
 MARKS = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
 PREPEND = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, MARKS]}
-# Gemma's: cuts nothing, the normaliser has left no space.
+# Gemma's: splits nothing, because the normaliser has removed all spaces.
 NO_SPACE = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious",
             "invert": False}
 
@@ -210,8 +210,8 @@ def digest(parts):
 
 
 def is_left_out(c):
-    """Surrogates, and numbers of Unicode 17: the library's Digits know them, its expressions are
-    at 16."""
+    """Surrogates, and numbers of Unicode 17: the library's Digits include them, its expressions use
+    version 16."""
     return 0xD800 <= c < 0xE000 or 0x11DE0 <= c <= 0x11DE9 or 0x16FF4 <= c <= 0x16FF6
 
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * render_cases FILE: renders chat templates for test_jinja_oracle.py, thousands in a process.
+ * render_cases FILE: renders chat templates for test_jinja_oracle.py, thousands per process.
  *
- * A line of the file is {"template": Jinja source, "request": as tern_chat_render_json takes it};
- * without "template" it is the one of the line before.  A line of the answer is
- * {"status": exit code, "text": ...} or {"status": exit code, "detail": ...}.
+ * A line of the file is {"template": Jinja source, "request": in the format of
+ * tern_chat_render_json}; without "template" the one of the previous line is used.  A line of
+ * output is {"status": exit code, "text": ...} or {"status": exit code, "detail": ...}.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "tern/chat.h"
 #include "text_data.h"
 
-/* The template of the last line that had one; NULL: it was not understood, as `refusal` says. */
+/* The last template that was given; NULL: it was refused, with the reason in `refusal`. */
 static struct tern_chat_template *template;
 static struct tern_error refusal;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chat templates: rendered text and ids equal the goldens; published sources are
- * recognised however they are written, changed ones are not.
+ * Chat templates: rendered text and ids equal the goldens; published sources are recognised in any
+ * spelling, modified ones are not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ struct conversation {
     size_t n;
 };
 
-/* False when a message holds more than role and content. */
+/* false: a message has other members than role and content. */
 static bool read_messages(const json_t *list, struct conversation *c)
 {
     c->n = json_array_size(list);
@@ -44,7 +44,7 @@ static bool read_messages(const json_t *list, struct conversation *c)
     return true;
 }
 
-/* The map is 1 exactly where the bytes of messages are: they appear in it in order. */
+/* The map is 1 exactly for the bytes of messages, which appear in order. */
 static void check_map(const struct conversation *c, const char *text, const unsigned char *map,
                       size_t n)
 {
@@ -52,7 +52,7 @@ static void check_map(const struct conversation *c, const char *text, const unsi
     for (size_t i = 0; i < n; i++) {
         assert_true(map[i] <= 1);
         n_user += map[i];
-        /* No template of ours writes these by itself. */
+        /* No built-in template writes these characters itself. */
         if (text[i] == '?' || text[i] == '`')
             assert_int_equal(map[i], 1);
     }
@@ -110,7 +110,7 @@ static void check_chat_ids(const struct tern_chat_template *t, const json_t *ite
     tern_ids_free(&ids);
 }
 
-/* All cases of a golden file that the built-in code is meant for: how many. */
+/* All cases of a golden file that the built-in code covers.  Returns their number. */
 static size_t check_template(const char *dir, const char *file, const char *name, bool with_ids)
 {
     char path[512];
@@ -175,7 +175,7 @@ static void test_recognise_other_writing(void **state)
     (void)state;
     assert_string_equal(recognised(BITNET_HEAD BITNET_TAIL), "bitnet-2b-4t");
     assert_string_equal(recognised(BITNET_HEAD BITNET_TAIL "\n"), "bitnet-2b-4t");
-    /* The variant that writes BOS itself: exactly one BOS comes out in any case. */
+    /* The variant that writes BOS itself: the result always has exactly one BOS. */
     assert_string_equal(recognised(BITNET_HEAD "{% if loop.index0 == 0 %}{% set content = "
                                                "bos_token + content %}{% endif %}" BITNET_TAIL),
                         "bitnet-2b-4t");
@@ -233,7 +233,7 @@ static bool is_same(const char *a, const char *b)
     return tn_jinja_is_same(a, strlen(a), b);
 }
 
-/* Words of a tag stay apart, and text between tags counts. */
+/* Words of a tag stay separate, and text between tags counts. */
 static void test_canonical_form(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static char *render(const char *name, const struct tern_message *messages, size_
     return text;
 }
 
-/* Every <|...|> that a template writes is in its list, but for Falcon3's roles: those are text. */
+/* Every <|...|> that a template writes is in its list, except Falcon3's roles, which are text. */
 static void test_specials_are_listed(void **state)
 {
     (void)state;
@@ -333,14 +333,14 @@ static void test_corners(void **state)
 {
     (void)state;
     struct tern_error err = {TERN_OK, ""};
-    /* Without messages: only Qwen3 looks at the first one. */
+    /* Without messages: only Qwen3 reads the first one. */
     char *text = render("bitnet-2b-4t", NULL, 0, NULL, NULL, &err);
     assert_string_equal(text, "Assistant: ");
     tern_text_free(text);
     assert_null(render("qwen3", NULL, 0, NULL, NULL, &err));
     assert_int_equal(err.status, TERN_USAGE);
     assert_non_null(strstr(err.detail, "attribute \"role\" of an undefined value"));
-    /* Published tokens when none are given, and the given ones. */
+    /* Default tokens if none are given, otherwise the given ones. */
     check_render("falcon3", "assistant", "a", NULL, NULL,
                  "<|assistant|>\na<|endoftext|>\n<|user|>\nu\n<|assistant|>\n");
     check_render("falcon3", "assistant", "a", "", "E",
@@ -349,11 +349,11 @@ static void test_corners(void **state)
                  "B<|start_header_id|>x<|end_header_id|>\n\na<|eot_id|><|start_header_id|>user"
                  "<|end_header_id|>\n\nu<|eot_id|><|start_header_id|>assistant<|end_header_id|>"
                  "\n\n");
-    /* capitalize: title case first, lower case behind, any bytes. */
+    /* capitalize: title case first, then lower case, any bytes. */
     check_render("bitnet-2b-4t", "\xC3\xA9L\xC3\x84 x\xFFY", " a ", "", "",
                  "\xC3\x89l\xC3\xA4 x\xFFy: a<|eot_id|>User: u<|eot_id|>Assistant: ");
     check_render("bitnet-2b-4t", "", "", "", "", ": <|eot_id|>User: u<|eot_id|>Assistant: ");
-    /* A tool's answers share a turn, whichever neighbours they have. */
+    /* Consecutive tool messages share a turn, whatever surrounds them. */
     check_render("qwen3", "tool", "t", "", "",
                  "<|im_start|>user\n<tool_response>\nt\n</tool_response><|im_end|>\n"
                  "<|im_start|>user\nu<|im_end|>\n<|im_start|>assistant\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The streaming decoder equals the reference piece by piece, and does not depend
- * on how the bytes are cut.
+ * The streaming decoder equals the reference piece by piece, and does not depend on how the bytes
+ * are split.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,8 +71,8 @@ static void test_golden(void **state)
 
 static struct data_tokenizer llama2;
 
-/* The whole text at once; piece by piece the same, unless byte tokens that are no text come behind
- * characters that were given away. */
+/* The whole text at once; piece by piece the same, unless invalid byte tokens follow characters
+ * that were already emitted. */
 static void check_text(const json_t *line, void *arg)
 {
     (void)arg;
@@ -120,7 +120,7 @@ static void test_byte_fallback(void **state)
         tern_tokenizer_decode(llama2.t, &(uint32_t){32000}, 1, false, &text, &n_text, &err),
         TERN_USAGE);
     assert_null(text);
-    /* Zero-initialised, the decoder goes on with a text: no space is dropped. */
+    /* A zero-initialised decoder continues a text: no space is dropped. */
     struct tern_decoder decoder = {0};
     char piece[64];
     assert_int_equal(tern_decoder_push_id(&decoder, llama2.t, 15043, piece), 6);
@@ -128,7 +128,8 @@ static void test_byte_fallback(void **state)
     data_tokenizer_close(&llama2);
 }
 
-/* Random bytes in random cuts: the text is that of one push, and every piece is whole. */
+/* Random bytes in random pieces: the text equals that of one push, and every piece has whole
+ * characters. */
 static void test_any_cut(void **state)
 {
     (void)state;
@@ -160,7 +161,8 @@ static void test_any_cut(void **state)
     }
 }
 
-/* Pieces have no buffer of a fixed size: the longest entry comes out whole, alone and streamed. */
+/* Pieces have no buffer of fixed size: the longest token is decoded completely, alone and streamed.
+ */
 static void the_longest_token_is_whole(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Chat templates through the interpreter: every golden conversation with its tools and settings,
- * what is refused and how, hostile templates that must end soon, and where bytes come from.
+ * kinds of refusals, hostile templates that must end soon, and the origin of bytes.
  * test_jinja_oracle.py compares with Jinja2 itself.
  */
 #include <setjmp.h>
@@ -26,7 +26,7 @@ static const struct tern_chat_params plain = {
 
 /* ---- goldens ---- */
 
-/* The request of a golden case, as tern_chat_render_json takes it. */
+/* The request of a golden case in the format of tern_chat_render_json. */
 static char *request_of(const json_t *root, const json_t *item)
 {
     json_t *request = json_object();
@@ -87,9 +87,9 @@ static void test_goldens(void **state)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
-/* Status of parsing and rendering one user message "hi"; *text belongs to the caller. */
+/* Parses and renders one user message "hi"; *text belongs to the caller. */
 static tern_status render(const char *source, size_t n_source, char **text, struct tern_error *err)
 {
     static const struct tern_message hi = {"user", 4, "hi", 2};
@@ -241,14 +241,14 @@ static void test_bombs(void **state)
     expect_deep("", "x", (size_t)2 << 20, "");
 }
 
-/* ---- what takes long ---- */
+/* ---- slow templates ---- */
 
 static double cpu_seconds(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* A search takes time in proportion to its bytes, wherever the strings begin to differ. */
+/* A search takes time proportional to its bytes, wherever the strings begin to differ. */
 static void test_searches_are_linear(void **state)
 {
     (void)state;
@@ -274,7 +274,7 @@ static void test_searches_are_linear(void **state)
     }
 }
 
-/* Characters of a string are counted from its beginning, so the limit comes before the hour. */
+/* Indexing counts characters from the start of a string, so the step limit stops it. */
 static void test_indexing_is_charged(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static bool stop_soon(void *arg)
     return true;
 }
 
-/* Each would run for longer; it ends within 200 ms of the first look that says so. */
+/* Each would run for longer; it ends within 200 ms after should_stop returns true. */
 static void test_stops(void **state)
 {
     (void)state;
@@ -337,7 +337,8 @@ static void test_stops(void **state)
 
 /* ---- provenance ---- */
 
-/* Bytes of a message stay marked through every operation; those of the template never are. */
+/* Bytes of a message stay marked through every operation; those of the template are never marked.
+ */
 static void test_marks(void **state)
 {
     (void)state;
@@ -391,7 +392,7 @@ static void test_marks(void **state)
     }
 }
 
-/* A role that is no known name cannot become part of a special token. */
+/* An unknown role cannot become part of a special token. */
 static void test_role_of_a_user(void **state)
 {
     (void)state;
@@ -412,7 +413,7 @@ static void test_role_of_a_user(void **state)
 
 /* ---- memory ---- */
 
-/* Each allocation fails once: TERN_MEMORY, nothing lost (the sanitizer build sees that). */
+/* Each allocation fails once: TERN_MEMORY, without leaks (which the sanitizer build detects). */
 static void test_every_allocation_fails(void **state)
 {
     (void)state;

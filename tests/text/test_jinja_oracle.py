@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Every chat template of templates/ and of the reference data, with every conversation of
-conversations.json, as Jinja2 renders it: the same bytes, or the same refusal."""
+conversations.json: tern gives the same bytes or the same refusal as Jinja2."""
 import collections
 import glob
 import os
@@ -76,8 +76,8 @@ class Templates(command.TestCase):
             rows = [line.split("|")[1].strip() for line in f if line.startswith("| `")]
         self.assertEqual(sorted(r.strip("`") + ".jinja" for r in rows), sorted(own_templates()))
 
-    def test_a_difference_is_seen(self):
-        """The comparison itself: other bytes, another message, text for a refusal."""
+    def test_a_difference_is_detected(self):
+        """Tests the comparison: other bytes, another message, text instead of a refusal."""
         text = oracle.Answer("text", "a")
         self.assertIsNone(oracle.differs(text, {"status": 0, "text": "a"}))
         self.assertIn("Jinja2 gives", oracle.differs(text, {"status": 0, "text": "a\n"}))

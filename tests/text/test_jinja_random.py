@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Small random templates over what tern has of Jinja: expressions, filters, tests, methods, slices,
+"""Small random templates over tern's subset of Jinja: expressions, filters, tests, methods, slices,
 statements, white space control.  Jinja2 and tern give the same bytes or both refuse.
 
-usage: test_jinja_random.py [--seed N] [--count N]   another stretch of the same endless list"""
+usage: test_jinja_random.py [--seed N] [--count N]   another range of the same endless sequence"""
 import collections
 import os
 import random
@@ -32,7 +32,7 @@ MEMBERS = ["role", "content", "n", "tags", "a", "b", "C", "zz", "0"]
 
 
 class Maker:
-    """Random pieces of templates; depth bounds how they nest."""
+    """Generates random templates; depth bounds their nesting."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -46,13 +46,13 @@ class Maker:
         return self.random.random() < share
 
     def fresh(self):
-        """A new name.  What an outer scope sets later is not yet there for an inner one, in Jinja2
-        also where the name is known from outside; templates do not rely on that."""
+        """A new name.  A name that an outer scope sets later is not yet defined for an inner one;
+        in Jinja2 that holds even if it is defined outside.  Templates do not rely on it."""
         self.n_names += 1
         return f"v{self.n_names}"
 
     def old(self):
-        """A name of before."""
+        """An existing name."""
         return f"v{self.random.randint(1, self.n_names + 1)}"
 
     # ---- expressions ----
@@ -95,7 +95,7 @@ b'", r"'\101\q\''", "'a' 'b'", r'"\U0001F600"')
                                for _ in range(self.random.randint(0, 3))) + "}"
 
     def sequence(self, depth):
-        """What may have slices: constants that have none are a matter of their own to Jinja2."""
+        """A value that supports slices: Jinja2 treats other constants specially."""
         return self.pick(lambda: self.random.choice(NAMES), self.string,
                          lambda: "[" + self.items(depth) + "]", lambda: self.pick("l", "w", "t"))()
 
@@ -373,14 +373,14 @@ b'", r"'\101\q\''", "'a' 'b'", r'"\U0001F600"')
 
 
 def is_of_this_python(source, difference):
-    """Python 3.13 takes any argument of splitlines for a truth value; tern requires a number,
-    as earlier versions do."""
+    """Python 3.13 accepts any argument of splitlines as a truth value; tern requires a number, as
+    earlier versions do."""
     return (sys.version_info >= (3, 13) and "splitlines(" in source and
             "must be an integer" in difference)
 
 
 def compare(seeds):
-    """The kinds of what Jinja2 gave, and the differences in words."""
+    """The kinds of Jinja2's answers, and descriptions of the differences."""
     sources = [Maker(seed).template() for seed in seeds]
     with tempfile.TemporaryDirectory() as folder:
         answers = oracle.run_tern([(source, REQUEST) for source in sources], folder)

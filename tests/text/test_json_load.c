@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Loading JSON where memory fails: a value comes out whole or not at all, an error of memory is
- * never taken for one of the text, and the program's own allocation functions of jansson are left
- * alone.
+ * Loading JSON while memory fails: a value is loaded completely or not at all, a lack of memory is
+ * never reported as a syntax error, and the program's own allocation functions of jansson are not
+ * replaced.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include "kern/guard.h"
 #include "plat/plat.h"
 
-/* Tokens of growing length: the parser's buffer grows for strings, keys and numbers in turn. */
+/* Tokens of increasing length: the parser's buffer grows for strings, keys and numbers in turn. */
 static const char text[] =
     "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1}},\n"
     " \"score\": [-3.4567890167236328125, 12345678901234567, 1e-05, true, false, null],\n"
@@ -31,20 +31,20 @@ static const char text[] =
     " \"number\": 0.1000000000000000055511151231257827021181583404541015625000000000000000000000000,\n"
     " \"list\": [[], {}, [[1, 2], [3]], \"\\u00e9\"]}";
 
-/* ---- a host with allocation functions of its own ---- */
+/* ---- a host with its own allocation functions ---- */
 
-/* Each block ends at a page that cannot be touched: whoever reads on behind it ends the test. */
+/* Each block ends at an inaccessible page, so reading past its end crashes the test. */
 struct block {
     struct tn_guard guard;
     struct block *next;
 };
 
 static size_t n_before;  /* allocations until one fails */
-static size_t n_largest; /* bytes: more are not given */
+static size_t n_largest; /* larger allocations fail */
 static bool fails_once, has_failed;
 static struct block *blocks;
 
-/* For our allocations, too. */
+/* Also fails tern's allocations. */
 static int allow(void *arg, size_t n_bytes)
 {
     (void)arg;
@@ -102,7 +102,7 @@ static void host_end(void)
 
 /* ---- the tests ---- */
 
-/* Loads the text with these failures: whole or not at all. false: nothing failed. */
+/* Loads the text with these failures: completely or not at all. false: nothing failed. */
 static bool load_short(const char *json, size_t n_json, const json_t *want)
 {
     json_t *got;
@@ -130,20 +130,20 @@ static void check_every_failure(bool once)
     json_decref(want);
 }
 
-static void one_failure_is_noticed(void **state)
+static void one_failure_is_reported(void **state)
 {
     (void)state;
     check_every_failure(true);
 }
 
-static void memory_that_ends_is_noticed(void **state)
+static void lack_of_memory_is_reported(void **state)
 {
     (void)state;
     check_every_failure(false);
 }
 
-/* A large block may not be there while smaller ones are. */
-static void blocks_that_are_too_large_are_noticed(void **state)
+/* A large block may be unavailable while smaller ones are not. */
+static void too_large_blocks_are_reported(void **state)
 {
     (void)state;
     for (size_t n_string = 1; n_string < 300; n_string++) {
@@ -196,7 +196,7 @@ static void errors_of_the_text_stay_errors_of_the_text(void **state)
     }
 }
 
-/* What jansson's own parser makes of a text is what comes out. */
+/* The result equals that of jansson's own parser. */
 static void values_are_those_of_jansson(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void depth_is_limited(void **state)
     assert_non_null(strstr(err.detail, "deep: JSON nests deeper than 64 levels (at byte 64)"));
 }
 
-/* Programs may have chosen one; the tests' machine may not have it. */
+/* Programs may have set a locale; the test machine may lack it. */
 static void the_locale_does_not_matter(void **state)
 {
     (void)state;
@@ -309,9 +309,9 @@ static void threads_load_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_failure_is_noticed),
-        cmocka_unit_test(memory_that_ends_is_noticed),
-        cmocka_unit_test(blocks_that_are_too_large_are_noticed),
+        cmocka_unit_test(one_failure_is_reported),
+        cmocka_unit_test(lack_of_memory_is_reported),
+        cmocka_unit_test(too_large_blocks_are_reported),
         cmocka_unit_test(errors_of_the_text_stay_errors_of_the_text),
         cmocka_unit_test(values_are_those_of_jansson),
         cmocka_unit_test(large_whole_numbers_become_real_ones_alone),

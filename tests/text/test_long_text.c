@@ -2,8 +2,8 @@
  *
  * Long words of every class: linear time, a small stack, the right ids.
  *
- * Time is compared with the program's own at a sixteenth of the length, in
- * processor time and with much room, so that only another growth fails.
+ * Processor time is compared with that for a sixteenth of the length, with a wide margin, so that
+ * only superlinear growth fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void *run_job(void *arg)
     return NULL;
 }
 
-/* On a stack of 64 KiB, or the least that there is, where there are POSIX threads; returns the
+/* Encodes on a stack of 64 KiB, or the minimum, where there are POSIX threads.  Returns the
  * processor time. */
 static double encode_on_small_stack(struct job *job)
 {
@@ -107,7 +107,7 @@ static void test_linear_time(void **state)
         double small = encode_long(t, units[i], 64 << 10);
         double large = encode_long(t, units[i], 1 << 20);
         for (int n = 0; n < 9 && large > 64 * small + 0.25; n++)
-            large = encode_long(t, units[i], 1 << 20); /* something else was running */
+            large = encode_long(t, units[i], 1 << 20); /* another program was running */
         if (large > 64 * small + 0.25)
             fail_msg("%s: %.3f s for 64 KiB, %.3f s for 1 MiB", units[i], small, large);
     }
@@ -118,7 +118,7 @@ static void test_16_mib(void **state)
     encode_long(((struct data_tokenizer *)*state)->t, "a", 16 << 20);
 }
 
-/* The definition of BPE, from the table of merges: the lowest rank, leftmost. */
+/* The definition of BPE on the table of merges: the lowest rank, leftmost. */
 static uint32_t lowest_pair(const struct tern_file_tokenizer *head, const uint32_t *ids, size_t n,
                             size_t *at)
 {
@@ -146,7 +146,7 @@ static size_t encode_by_definition(const struct data_tokenizer *data, const char
     return n;
 }
 
-/* Few letters and parts of words: many merges that disturb each other. */
+/* Few letters and fragments of words: many merges that interfere. */
 static size_t random_word(struct tn_rng *rng, unsigned n_parts, size_t limit, char *word)
 {
     static const char *const parts[] = {"a", "b", "ab", "the", "ing", "er", "on", "th", "e"};
@@ -159,8 +159,8 @@ static size_t random_word(struct tn_rng *rng, unsigned n_parts, size_t limit, ch
     return n;
 }
 
-/* Short words (the scan) and long ones (the queue), with ranks in the order in which a training
- * makes them and in no order at all, when merges undercut the one that made their parts. */
+/* Short words (the scan) and long ones (the queue), with ranks in training order and in random
+ * order, where a merge may rank below the merge that made its symbols. */
 static void check_definition(json_t *root, bool shuffle)
 {
     struct tn_rng rng;

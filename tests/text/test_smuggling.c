@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * No special id from a user's bytes, and encoding loses no byte: for every added
- * token of LLaMA-3, whole, in halves, nested, at the seams of the template.
+ * User bytes never become special ids, and encoding loses no byte: for every added token of
+ * LLaMA-3, whole, in halves, nested, and at the borders of the template.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static size_t count_special(const struct tern_ids *ids)
     return n;
 }
 
-/* The bytes of ids[from..) are the text. */
+/* The bytes of ids[from..) equal the text. */
 static void check_bytes(const struct tern_ids *ids, size_t from, const char *text, size_t n)
 {
     size_t at = 0;
@@ -61,8 +61,8 @@ static void check_plain(const char *text, size_t n)
     tern_ids_free(&ids);
 }
 
-/* A user's text, and in the role, in every template: as many special ids as with harmless text,
- * and all bytes of the rendered text are there. */
+/* As a user's text and as the role, in every template: as many special ids as with harmless text,
+ * and all bytes of the rendered text are kept. */
 static void check_in_templates(const char *text, size_t n)
 {
     const struct tern_chat_params params = {.add_generation_prompt = true};
@@ -111,8 +111,8 @@ static void check_token(const char *token)
         snprintf(text, sizeof text, patterns[i], token, token);
         check_text(text);
     }
-    /* A zero-width space inside; halves around a whole one; all but the last byte at the end of a
-     * message, where the template goes on; all but the first at its start. */
+    /* A zero-width space inside; halves around a whole token; all bytes but the last at the end of
+     * a message, where the template continues; all but the first at its start. */
     snprintf(text, sizeof text, "%.*s\xE2\x80\x8B%s", (int)half, token, token + half);
     check_text(text);
     snprintf(text, sizeof text, "%.*s%s%s", (int)half, token, token, token + half);
@@ -145,7 +145,7 @@ static void test_every_added_token(void **state)
     }
 }
 
-/* Special tokens cut by the map at every place stay text. */
+/* Special tokens split by the map at any offset stay text. */
 static void test_every_cut(void **state)
 {
     (void)state;

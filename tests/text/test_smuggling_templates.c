@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * test_smuggling_templates FILES: no special id from bytes of a conversation, in any interpreted
- * template.  The tokenizer has as special tokens what looks like one in any of the templates; each
- * of them is written into every place of a conversation, a tool and a document that a user or a
- * tool fills.  Where nothing but such text changes, the marks of provenance show exactly what
- * changed.
+ * test_smuggling_templates FILES: bytes of a conversation never become special ids, in any
+ * interpreted template.  Every special token of any of the templates is special in the tokenizer;
+ * each of them is written into every field of a conversation, a tool and a document that a user or
+ * a tool fills. If only such text changes, the provenance marks must show exactly the changed
+ * bytes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,8 @@ static void add_token(const char *text, size_t n)
     tokens[n_tokens++][n] = '\0';
 }
 
-/* <|name|>, <name>, [NAME] and the like, without white space or what templates put around text. */
+/* <|name|>, <name>, [NAME] and the like, without white space or the text that templates put around
+ * it. */
 static void add_tokens(const char *source, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -115,8 +116,8 @@ static int close_all(void **state)
 
 enum { PLAIN, REASONING, TOOLS, ROLE, N_KINDS };
 
-/* t everywhere; what ends and begins messages is a token without its last or first byte, so that
- * the text of the template could complete it. */
+/* t in every field; at the ends and starts of messages t lacks its last or first byte, which the
+ * template's text could complete. */
 static char *request_of(int kind, const char *t)
 {
     char most[MAX_TOKEN_BYTES + 1];
@@ -197,7 +198,7 @@ static struct rendering render(size_t i, int kind, const char *token)
 
 static size_t n_compared, n_unlike, n_refused;
 
-/* Bytes that are another with another text in the conversation come from there. */
+/* Bytes that change with the text of the conversation must be marked. */
 static void check_pair(size_t i, int kind, const char *token)
 {
     char other[MAX_TOKEN_BYTES + 1];
@@ -208,7 +209,7 @@ static void check_pair(size_t i, int kind, const char *token)
     if (a.status != TERN_OK || b.status != TERN_OK) {
         n_refused++;
     } else if (a.n != b.n) {
-        n_unlike++; /* the template looks for this token */
+        n_unlike++; /* the template searches for this token */
     } else {
         n_compared++;
         for (size_t k = 0; k < a.n; k++)
@@ -236,7 +237,7 @@ static void test_every_token_in_every_template(void **state)
     assert_true(n_unlike < n_compared / 20);
 }
 
-/* The tokens are special: written by a template they become one id each. */
+/* The tokens are special: written by a template, each becomes one id. */
 static void test_a_template_may(void **state)
 {
     (void)state;

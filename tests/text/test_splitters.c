@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Splitters and normalisers of every family as Hugging Face's library has them
- * (tests/data/splitters, made by make_splitter_goldens.py): ids of texts on
- * vocabularies whose tokens reach across cuts, from tokenizer.json and from the
- * keys of GGUF; lengths of pieces over all code points and all short strings.
+ * Splitters and normalisers of every family, compared with Hugging Face's library
+ * (tests/data/splitters, made by make_splitter_goldens.py): ids of texts on vocabularies whose
+ * tokens span possible cuts, from tokenizer.json and from GGUF keys; lengths of pieces over all
+ * code points and all short strings.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void the_ids_from_tokenizer_json_are_the_references(void **state)
     assert_int_equal(n, 18);
 }
 
-/* ---- the same from GGUF's keys ---- */
+/* ---- the same from GGUF keys ---- */
 
 struct texts {
     char bytes[65536];
@@ -175,8 +175,8 @@ static void the_ids_of_byte_vocabularies_from_gguf_are_the_same(void **state)
     }
 }
 
-/* As the converter of the 270M embedding model writes them: the score is the rank of the merge
- * with a minus, 0 for what no merge makes, -1000 for added tokens. */
+/* As the converter of the 270M embedding model writes them: the score is the negated rank of the
+ * merge, 0 if no merge makes the token, -1000 for added tokens. */
 static void the_ids_of_character_vocabularies_from_gguf_are_the_same(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void check_digest(const char *name, const char *what, struct data_sha256 
         fail_msg("%s: %s have another digest", name, what);
 }
 
-/* Surrogates, and numbers of Unicode 17, about which the reference disagrees with itself. */
+/* Surrogates, and numbers of Unicode 17, on which the reference is inconsistent. */
 static bool is_left_out(uint32_t c)
 {
     return (c >= 0xD800 && c <= 0xDFFF) || (c >= 0x11DE0 && c <= 0x11DE9) ||
@@ -313,7 +313,7 @@ static void sweep_code_points(const char *name, const json_t *sweep, measure_fn 
     }
 }
 
-/* All strings of 1 to 4 characters of the alphabet, the last place fastest. */
+/* All strings of 1 to 4 characters of the alphabet, the last position varying fastest. */
 static void sweep_alphabet(const char *name, const char *key, const json_t *expected,
                            measure_fn measure, const void *arg)
 {
@@ -406,7 +406,7 @@ static double seconds_of(const struct tn_splitter *splitter, const char *unit, s
     return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
-/* Units of which a run could be scanned again for each of its characters. */
+/* Units whose runs a quadratic splitter would scan again for each character. */
 static void long_runs_take_linear_time(void **state)
 {
     (void)state;
@@ -419,7 +419,7 @@ static void long_runs_take_linear_time(void **state)
             const double small = seconds_of(splitter, units[k], 16 << 10);
             double large = seconds_of(splitter, units[k], 256 << 10);
             for (int n = 0; n < 9 && large > 64 * small + 0.25; n++)
-                large = seconds_of(splitter, units[k], 256 << 10); /* something else was running */
+                large = seconds_of(splitter, units[k], 256 << 10); /* another program was running */
             if (large > 64 * small + 0.25)
                 fail_msg("%s, \"%s\": %.3f s for 16 KiB, %.3f s for 256 KiB", swept[i].name,
                          units[k], small, large);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tokenizer keys of GGUF files: what decides about splitter, affixes and
- * merges, and what is refused.  Ids of whole vocabularies: test_tokenizer_golden.
+ * The tokenizer keys of GGUF files: what determines splitter, affixes and merges, and refusals.
+ * test_tokenizer_golden compares ids of whole vocabularies.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include "tern/model_format.h"
 #include "text_data.h"
 
-/* Lists that a test fills and spoils. */
+/* Lists that a test fills and corrupts. */
 struct lists {
     struct tn_tok_keys keys;
     char bytes[8192];
@@ -38,7 +38,7 @@ static void add_token(struct lists *l, const char *text, int32_t type, float sco
     l->token_offsets[id + 1] = (uint32_t)l->n_bytes;
 }
 
-/* Behind the last token. */
+/* Appends a merge after the last token. */
 static void add_merge(struct lists *l, const char *line)
 {
     size_t n = strlen(line);
@@ -68,8 +68,8 @@ static void begin(struct lists *l, const char *model, const char *pre)
     };
 }
 
-/* The characters of the byte alphabet that are ASCII, ids from 0 ('!'), then "<s>" 94, "ab" 95,
- * "bc" 96, and two tokens that only fill: "[PAD97]" and "[PAD98]". */
+/* The ASCII characters of the byte alphabet, ids from 0 ('!'), then "<s>" 94, "ab" 95, "bc" 96, and
+ * two padding tokens: "[PAD97]" and "[PAD98]". */
 static void begin_bytes(struct lists *l, const char *pre)
 {
     begin(l, "gpt2", pre);
@@ -85,8 +85,8 @@ static void begin_bytes(struct lists *l, const char *pre)
     l->keys.bos_id = l->keys.eos_id = 94;
 }
 
-/* <unk> 0, <s> 1, <0x00> to <0xFF> from 2, then U+2581 258, a 259, b 260, c 261, and tokens that
- * scores choose among. */
+/* <unk> 0, <s> 1, <0x00> to <0xFF> from 2, then U+2581 258, a 259, b 260, c 261, and tokens
+ * selected by scores. */
 static void begin_characters(struct lists *l)
 {
     begin(l, "llama", "default");
@@ -141,7 +141,7 @@ static const struct tern_file_tokenizer *open_keys(struct data_tokenizer *data,
 
 static struct lists l;
 
-/* Every name that is known, and what follows from it. */
+/* Every known name, and its consequences. */
 static void test_splitters(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void test_bytes(void **state)
     data_check_encode(&data, "ab", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){94, 95, 94});
     assert_true(tern_tokenizer_is_special(data.t, 94));
     data_tokenizer_close(&data);
-    /* An option says what a file says wrongly. */
+    /* The option overrides a wrong name in the file. */
     begin_bytes(&l, "gpt-2");
     assert_int_equal(open_keys(&data, &l, "qwen2", "qwen2")->splitter, TERN_SPLIT_QWEN2);
     data_tokenizer_close(&data);
@@ -228,7 +228,7 @@ static void test_characters(void **state)
     data_tokenizer_close(&data);
 }
 
-/* Runs of spaces that the user's tokens name: with marks as in tokenizer.json, or with spaces. */
+/* Runs of spaces among the user's tokens: with marks as in tokenizer.json, or with spaces. */
 static void test_runs_of_spaces(void **state)
 {
     (void)state;
@@ -287,11 +287,11 @@ static void test_refused(void **state)
     check_keys(&l, NULL, 500, TERN_INPUT, "ids 0 and 1 are both \"!\"");
     begin_bytes(&l, "llama-bpe");
     l.keys.bos_id = TERN_NO_ID;
-    check_keys(&l, NULL, 500, TERN_OK, ""); /* what a splitter usually adds is not there */
+    check_keys(&l, NULL, 500, TERN_OK, ""); /* a usual key of a splitter is missing */
     l.keys.add_bos = 1;
     check_keys(&l, NULL, 500, TERN_INPUT, "without tokenizer.ggml.bos_token_id");
     l.keys.add_bos = -1;
-    l.keys.bos_id = 97; /* padding is no token */
+    l.keys.bos_id = 97; /* padding is not a token */
     check_keys(&l, NULL, 500, TERN_INPUT, "adds id 97, but there are 97 tokens");
     begin_characters(&l);
     l.scores[262] = -(float)INFINITY;
@@ -300,7 +300,7 @@ static void test_refused(void **state)
     check_keys(&l, NULL, 500, TERN_INPUT, "scores is missing");
 }
 
-/* LLaMA-3's ranks are known whatever the file does not say. */
+/* LLaMA-3's ranks are recognised without the keys. */
 static void test_llama3_is_recognised(void **state)
 {
     (void)state;

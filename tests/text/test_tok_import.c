@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading tokenizer.json: what is not understood exactly is refused by name, and
- * so is a broken vocabulary.  Each row changes one thing in the demo's file.
+ * Reading tokenizer.json: anything that is not understood exactly is refused by name, and so is a
+ * broken vocabulary.  Each row changes one element of the demo's file.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -207,14 +207,14 @@ static void test_not_json(void **state)
     check_import(demo_text, n_demo_text, 4097, TERN_OK, "");
 }
 
-/* ---- what is understood ---- */
+/* ---- accepted files ---- */
 
 static uint32_t find(const struct data_tokenizer *data, const char *text)
 {
     return tern_tokenizer_find(data->t, text, strlen(text));
 }
 
-/* The changed tokenizer gives the section of the demo's; releases it. */
+/* The changed tokenizer gives the same section as the demo's; releases it. */
 static void check_same_section(json_t *root)
 {
     struct tn_buf a = {0}, b = {0};
@@ -247,7 +247,7 @@ static void test_merge_styles(void **state)
     check_same_section(root);
 }
 
-/* Files saved after training hold what batches were cut to: the section is the same. */
+/* Files saved after training contain batch settings: the section is the same. */
 static void test_batch_settings(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void test_batch_settings(void **state)
     check_same_section(root);
 }
 
-/* A small vocabulary: the 256 bytes, then the entries given; ids count from 0. */
+/* A small vocabulary: the 256 bytes, then the given entries; ids count from 0. */
 static json_t *small_tokenizer(const char *const *entries, const char *merges, const char *added)
 {
     json_t *root = demo(), *model = json_object_get(root, "model");
@@ -281,7 +281,7 @@ static void test_later_rank_wins(void **state)
     (void)state;
     static const char *const entries[] = {"ab", "bc", NULL};
     struct data_tokenizer data;
-    /* (a, b) stands before and behind (b, c): only the later place counts. */
+    /* (a, b) occurs before and after (b, c): only the later position counts. */
     json_t *root = small_tokenizer(
         entries, "[[\"a\", \"b\"], [\"b\", \"c\"], [\"a\", \"b\"]]", "[]");
     data_tokenizer_open_json(&data, root, 300);
@@ -298,8 +298,8 @@ static void test_later_rank_wins(void **state)
     "{\"id\": " #id ", \"content\": \"" content "\", \"special\": " #special                       \
     ", \"normalized\": " #normalized "}"
 
-/* Leftmost-longest; tokens that are not special always; those with "normalized" only in what the
- * others leave; a special token that is not parsed covers what lies in it. */
+/* Leftmost-longest; tokens that are not special always match; those with "normalized" only between
+ * the others; a special token that is not parsed covers the tokens inside it. */
 static void test_added_tokens(void **state)
 {
     (void)state;
@@ -336,7 +336,7 @@ static void test_added_tokens(void **state)
     json_decref(root);
 }
 
-/* A special token is not made by merging or by ignore_merges. */
+/* A special token is never made by merging or by ignore_merges. */
 static void test_special_in_vocabulary(void **state)
 {
     (void)state;
@@ -358,7 +358,7 @@ static void test_special_in_vocabulary(void **state)
     json_decref(root);
 }
 
-/* What the post-processor puts before and behind a text. */
+/* The ids that the post-processor puts before and after a text. */
 static void test_prefix_and_suffix(void **state)
 {
     (void)state;
@@ -390,8 +390,8 @@ static void test_prefix_and_suffix(void **state)
     json_decref(root);
 }
 
-/* A byte without a token is left out, or is the unknown token; as in the reference before merging,
- * so that its neighbours may merge. */
+/* A byte without a token is dropped or becomes the unknown token, as in the reference before
+ * merging, so that its neighbours may merge. */
 static void test_missing_byte(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Token ids equal the reference: every golden case and the bulk sweeps of all
- * tokenizers, from tokenizer.json; the cases also from GGUF keys.
+ * Token ids equal the reference: every golden case and the bulk sweeps of all tokenizers, from
+ * tokenizer.json; the cases also from GGUF keys.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,10 +22,10 @@
 struct model {
     const char *name;
     uint32_t vocab;
-    const char *pre; /* what --pre must say for the GGUF file */
+    const char *pre; /* required value of --pre for the GGUF file */
     bool has_gguf;
     bool adds_bos;
-    bool keeps_text; /* every text comes back: no normaliser, no bytes without a token */
+    bool keeps_text; /* every text survives a round-trip: no normaliser, no bytes without a token */
     struct data_tokenizer data;
     struct tern_ids ids;
     size_t n_cases;
@@ -71,7 +71,7 @@ static void encode(struct model *m, const char *text, size_t n, uint32_t flags)
     assert_int_equal(tern_tokenizer_encode(m->data.t, text, n, flags, &m->ids, &err), TERN_OK);
 }
 
-/* The text of a case, repeated if it says so. */
+/* The text of a case, repeated if requested. */
 static char *case_text(const json_t *line, size_t *n_text)
 {
     const json_t *text = json_object_get(line, "text"), *repeat = json_object_get(line, "repeat");
@@ -113,7 +113,7 @@ static void check_ids(const json_t *line, const struct tern_ids *ids)
         fail_msg("%s: %zu ids with another digest", name, ids->n);
 }
 
-/* The bytes of the ids, without those that the post-processor added, are the text. */
+/* The bytes of the ids, without those of the post-processor, equal the text. */
 static void check_round_trip(const struct model *m, size_t n_added, const char *text, size_t n_text)
 {
     size_t at = 0;
@@ -146,7 +146,7 @@ static void check_case(const json_t *line, void *arg)
     m->n_cases++;
 }
 
-/* No text of so many bytes has fewer ids, also where composing them makes it short. */
+/* No text of that many bytes has fewer ids, even if NFC makes it shorter. */
 static void test_min_ids(void **state)
 {
     static const char *const units[] = {" ", "\xE2\x84\xAA", "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8",
@@ -163,7 +163,7 @@ static void test_min_ids(void **state)
         assert_true(tern_tokenizer_min_ids(m->data.t, TIMES * n_unit) <= m->ids.n);
         free(text);
     }
-    if (strcmp(m->name, "llama3") == 0) /* no token takes white space around it */
+    if (strcmp(m->name, "llama3") == 0) /* no token strips white space around it */
         assert_true(tern_tokenizer_min_ids(m->data.t, 1 << 20) > 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tokenizer sections from a hostile file: refused with a reason, or used without
- * reading outside; opening needs little memory.
+ * Tokenizer sections from a hostile file: refused with a reason, or used without reading outside of
+ * them; opening needs little memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static int close_demo(void **state)
     return 0;
 }
 
-/* A copy of the demo's section to spoil, with nothing readable behind it. */
+/* A copy of the demo's section to corrupt, followed by an inaccessible page. */
 static struct tern_file_tokenizer *copy_section(void)
 {
     void *copy = tn_alloc_aligned(demo.n_section, 64);
@@ -55,7 +55,7 @@ static void check_refused(struct tern_file_tokenizer *head, size_t n, uint32_t v
     tn_free_aligned(head);
 }
 
-/* Spoils one field of the header. */
+/* Corrupts one field of the header. */
 #define REFUSE(field, value, expected, message)                                                    \
     do {                                                                                           \
         struct tern_file_tokenizer *head = copy_section();                                         \
@@ -125,7 +125,7 @@ static void test_tables(void **state)
     check_refused(head, demo.n_section, DATA_DEMO_VOCAB, TERN_INPUT, "added token 0 has 0 bytes");
 }
 
-/* Whatever the tables hold, encoding ends and gives ids in range. */
+/* Whatever the tables contain, encoding ends and gives ids in range. */
 static void use(const struct tern_tokenizer *t)
 {
     static const char text[] = "Once upon a time, <|eot_id|> there was a KING's 123 \n\n  \xFFx!"
@@ -202,11 +202,11 @@ static void test_open_takes_little(void **state)
     const uint64_t n_before = tn_alloc_taken();
     assert_int_equal(tn_tokenizer_open(&t, demo.section, demo.n_section, DATA_DEMO_VOCAB, NULL),
                      TERN_OK);
-    assert_true(tn_alloc_taken() - n_before < 64 << 10); /* whatever the vocabulary */
+    assert_true(tn_alloc_taken() - n_before < 64 << 10); /* independent of the vocabulary */
     tn_tokenizer_close(t);
 }
 
-/* Each allocation fails once: the ids are as before, and no memory is lost. */
+/* Each allocation fails once: the ids are unchanged, and no memory leaks. */
 static void test_every_allocation_fails(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Character classes equal the pinned reference for every code point; UTF-8 is
- * scanned as the Unicode standard says; strip is Python's.
+ * Character classes equal the pinned reference for every code point; UTF-8 is decoded by the
+ * Unicode standard; strip behaves like Python's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +104,7 @@ static void test_strip(void **state)
     check_strip("\xE2\x80\x8B x \xEF\xBB\xBF", "\xE2\x80\x8B x \xEF\xBB\xBF");
     check_strip(" \x80 ", "\x80");
     check_strip(" \xC2\xA0\x80 ", "\x80");
-    check_strip("a \xA0", "a \xA0"); /* the last byte of NBSP alone is no space */
+    check_strip("a \xA0", "a \xA0"); /* the last byte of NBSP alone is not a space */
     check_strip("a \xE3\x80", "a \xE3\x80");
 }
 
@@ -112,7 +112,7 @@ static void test_case(void **state)
 {
     (void)state;
     assert_int_equal(tn_char_title('a'), 'A');
-    assert_int_equal(tn_char_title(0x1C6), 0x1C5); /* a digraph has a title case of its own */
+    assert_int_equal(tn_char_title(0x1C6), 0x1C5); /* a digraph has a distinct title case */
     assert_int_equal(tn_char_lower(0xDC), 0xFC);
     assert_int_equal(tn_char_lower('1'), '1');
     assert_int_equal(tn_char_lower(TN_NOT_UTF8), TN_NOT_UTF8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reads the reference data of ../shared for the tests of the text layer: files, lines of JSON,
- * tokenizers; and a SHA-256 to compare long lists of ids with the reference's hash.
+ * tokenizers; and computes SHA-256, to compare long lists of ids with the reference's hash.
  */
 #include "text_data.h"
 

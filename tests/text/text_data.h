@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Data for the tests of the text layer: whole files, lines of JSON, tokenizers.
+ *
+ * Most tests skip if the reference data is missing; with CI=true they fail.
  */
 #ifndef TEXT_DATA_H
 #define TEXT_DATA_H
@@ -12,11 +14,11 @@
 #include "base/buf.h"
 #include "text/tokenizer.h"
 
-/* For the first line of main: what to return when there is no reference data (77: ctest calls it
+/* For the first line of main: the exit code if there is no reference data (77: ctest reports it as
  * skipped; with CI=true the test fails), or 0. */
 int data_missing(void);
 
-/* A whole file, NUL-terminated; fails the test when it cannot be read. Release with free. */
+/* A whole file, NUL-terminated; fails the test if it cannot be read. Release with free. */
 char *data_read(const char *path, size_t *n_bytes);
 
 /* Parses a whole file, or fails the test. */
@@ -54,7 +56,7 @@ struct data_sha256 {
 };
 void data_sha256_init(struct data_sha256 *sha);
 void data_sha256_add(struct data_sha256 *sha, const void *bytes, size_t n);
-/* Ends it and gives lower-case hex. */
+/* Ends the hash and writes it as lower-case hex. */
 void data_sha256_hex(struct data_sha256 *sha, char hex[65]);
 
 #endif
