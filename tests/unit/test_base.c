@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Layer 0: checked arithmetic, half floats, random numbers, buffers, arenas,
- * dates, error texts, the allocation hook.
+ * The base layer: checked arithmetic, half floats, random numbers, buffers, arenas, dates, error
+ * texts, the allocation hook.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void checked_arithmetic(void **state)
     uint64_t n;
     assert_true(tn_mul_u64(UINT32_MAX, UINT32_MAX, &n) && n == 0xFFFFFFFE00000001u);
     assert_false(tn_mul_u64((uint64_t)1 << 32, (uint64_t)1 << 32, &n));
-    /* The product that wrapped to 4 in a well-known reader of tensor files. */
+    /* A product that overflows to 4, as in a known vulnerability of a tensor file reader. */
     assert_true(tn_mul_u64(4194305, 4194305, &n));
     assert_false(tn_mul_u64(n, 211106198978564, &n));
     assert_true(tn_add_u64(UINT64_MAX - 1, 1, &n) && n == UINT64_MAX);
@@ -73,7 +73,7 @@ static void unaligned_loads(void **state)
 
 /* ---- half.h ---- */
 
-/* The value of a half float by the definition. */
+/* The value of a half float by its definition. */
 static double f16_value(uint16_t h)
 {
     int exponent = h >> 10 & 31;
@@ -106,13 +106,13 @@ static void every_f16_widens_exactly(void **state)
     }
 }
 
-/* Between two neighbours a and b the nearer one wins, the even one in the middle. */
+/* Rounds to the nearer of two neighbours a and b, to the even one in the middle. */
 static void f16_rounds_to_nearest_even(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x7C00; h++) {
         float a = tn_f16_to_f32((uint16_t)h);
-        /* Beyond the largest half float the next one would be 65536. */
+        /* The next value after the largest half float would be 65536. */
         float b = h == 0x7BFF ? 65536.0f : tn_f16_to_f32((uint16_t)(h + 1));
         float middle = (a + b) / 2;
         float below = nextafterf(middle, a), above = nextafterf(middle, b);
@@ -202,7 +202,7 @@ static void buffers_grow(void **state)
     assert_null(buf.data);
 }
 
-static void buffers_keep_what_they_had_when_memory_ends(void **state)
+static void buffers_keep_their_content_without_memory(void **state)
 {
     (void)state;
     struct tn_buf buf = {0};
@@ -280,7 +280,8 @@ static void error_texts(void **state)
     assert_int_equal(tn_fail(NULL, TERN_LIMIT, "nobody listens"), TERN_LIMIT);
     tn_fail(&err, TERN_INPUT, "a\nb\x1b[31mc\x7f");
     assert_string_equal(err.detail, "a?b?[31mc?");
-    tn_fail(&err, TERN_INPUT, "[%.2s]", "\xe2\x82\xac"); /* a name that its format cuts */
+    /* the format's precision cuts a character */
+    tn_fail(&err, TERN_INPUT, "[%.2s]", "\xe2\x82\xac");
     assert_string_equal(err.detail, "[??]");
     tn_fail(&err, TERN_INPUT, "\xff \xc2\x9b" "31m \xc2\xa0 \xf0\x9f\x98\x80");
     assert_string_equal(err.detail, "? ?31m \xc2\xa0 \xf0\x9f\x98\x80"); /* U+009B is CSI */
@@ -289,7 +290,7 @@ static void error_texts(void **state)
     assert_int_equal(tn_ok(NULL), TERN_OK);
 }
 
-/* Characters of one to four bytes, so that the cut falls on each of their bytes. */
+/* Characters of one to four bytes, so that each of their bytes is at the cut once. */
 static void long_error_texts_lose_their_middle(void **state)
 {
     (void)state;
@@ -332,7 +333,7 @@ static void texts_for_people(void **state)
         {"a\n\t\r\f", 5, 1},
         {"a\x1b[31m", 1, 1},
         {"ab\x7f", 2, 2},
-        {"a\xc2\x9b" "31m", 6, 1}, /* U+009B: terminals obey it like ESC [ */
+        {"a\xc2\x9b" "31m", 6, 1}, /* U+009B: terminals treat it like ESC [ */
         {"a\xc2\xa0", 3, 3},
         {"abc\xe2\x82", 3, 3},
         {"\xed\xa0\x80", 0, 0}, /* a surrogate */
@@ -364,7 +365,7 @@ static void statuses_have_texts_and_exit_codes(void **state)
 
 /* ---- date.h ---- */
 
-/* Every day of 800 years, counted on from a known one: years, months and days of the week agree. */
+/* Counts the days of 800 years from a known one: years, months and days of the week agree. */
 static void days_follow_each_other(void **state)
 {
     (void)state;
@@ -425,7 +426,7 @@ int main(void)
         cmocka_unit_test(random_numbers_are_xoshiro256starstar),
         cmocka_unit_test(random_floats_are_below_one),
         cmocka_unit_test(buffers_grow),
-        cmocka_unit_test(buffers_keep_what_they_had_when_memory_ends),
+        cmocka_unit_test(buffers_keep_their_content_without_memory),
         cmocka_unit_test(allocation),
         cmocka_unit_test(arenas_count_and_cut_the_same),
         cmocka_unit_test(days_follow_each_other),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls of tools are told from the text of an answer, however it is cut; which form a template asks
- * for is known from what it writes.
+ * Tool calls are separated from the text of an answer, however it is split; the format of calls is
+ * detected from the output of a template.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void take_text(struct tern_calls *c, struct tn_buf *said)
     tn_buf_append(said, text, n);
 }
 
-/* The pieces by which the arguments of the last call grow, as "name|piece|piece;". */
+/* The pieces in which the arguments of the last call arrive, as "name|piece|piece;". */
 struct growth {
     size_t n_calls, n_bytes;
     struct tn_buf pieces;
@@ -40,7 +40,7 @@ static void watch(const struct tern_calls *c, struct growth *g)
     g->n_bytes = strlen(arguments);
 }
 
-/* Calls as "name arguments;" behind each other. */
+/* Reads an answer in pieces; `called` gets the calls as "name arguments;", concatenated. */
 static void read_answer(enum tern_call_form form, bool is_early, const char *text, size_t cut,
                         struct tn_buf *said, struct tn_buf *called, struct growth *growth)
 {
@@ -62,12 +62,12 @@ static void read_answer(enum tern_call_form form, bool is_early, const char *tex
     tern_calls_free(c);
 }
 
-struct told {
+struct call_case {
     enum tern_call_form form;
     const char *text, *said, *called;
 };
 
-static void check_told(const struct told *cases, size_t n, bool is_early)
+static void check_calls(const struct call_case *cases, size_t n, bool is_early)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t cut = 1; cut < 14; cut++) {
@@ -82,10 +82,10 @@ static void check_told(const struct told *cases, size_t n, bool is_early)
         }
 }
 
-static void calls_are_told_from_text(void **state)
+static void calls_are_separated_from_text(void **state)
 {
     (void)state;
-    static const struct told cases[] = {
+    static const struct call_case cases[] = {
         {TERN_CALLS_TAGGED, "", "", ""},
         {TERN_CALLS_TAGGED, "Hello <tool> \n", "Hello <tool> \n", ""},
         {TERN_CALLS_TAGGED, "a <tool_ca", "a <tool_ca", ""},
@@ -130,14 +130,14 @@ static void calls_are_told_from_text(void **state)
         {TERN_CALLS_BARE, "{\"name\": \"f\"}", "{\"name\": \"f\"}", ""},
         {TERN_CALLS_BARE, "{ this is text }", "{ this is text }", ""},
     };
-    check_told(cases, TN_COUNT_OF(cases), false);
+    check_calls(cases, TN_COUNT_OF(cases), false);
 }
 
-/* What was counted cannot be taken back. */
-static void early_calls_count_before_they_are_whole(void **state)
+/* A call that was counted cannot be revoked. */
+static void early_calls_count_before_they_are_complete(void **state)
 {
     (void)state;
-    static const struct told cases[] = {
+    static const struct call_case cases[] = {
         {TERN_CALLS_TAGGED, "a<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2", "a",
          "f {\"a\":[1,2;"},
         {TERN_CALLS_TAGGED,
@@ -153,7 +153,7 @@ static void early_calls_count_before_they_are_whole(void **state)
         {TERN_CALLS_BARE, "{\"name\": \"f\", \"parameters\": [", "{\"name\": \"f\", \"parameters\": [",
          ""},
     };
-    check_told(cases, TN_COUNT_OF(cases), true);
+    check_calls(cases, TN_COUNT_OF(cases), true);
 }
 
 static void arguments_come_in_pieces(void **state)
@@ -180,7 +180,7 @@ static void arguments_come_in_pieces(void **state)
     "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":"             \
     "\"<tool_call>\",\"parameters\":{}}}]"
 
-static void the_form_is_what_the_template_asks_for(void **state)
+static void the_call_format_is_that_of_the_template(void **state)
 {
     (void)state;
     static const char request[] =
@@ -241,10 +241,10 @@ static void any_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_are_told_from_text),
-        cmocka_unit_test(early_calls_count_before_they_are_whole),
+        cmocka_unit_test(calls_are_separated_from_text),
+        cmocka_unit_test(early_calls_count_before_they_are_complete),
         cmocka_unit_test(arguments_come_in_pieces),
-        cmocka_unit_test(the_form_is_what_the_template_asks_for),
+        cmocka_unit_test(the_call_format_is_that_of_the_template),
         cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

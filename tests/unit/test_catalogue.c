@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rows of the known models: well-formed, without contradictions, found by what users type.
+ * The rows of the known models: well-formed, consistent, and found by the names that users type.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void assert_hex_or_empty(const char *text, size_t n)
     assert_int_equal(strspn(text, "0123456789abcdef"), n_text);
 }
 
-/* "1.2.3" as a number that can be compared. */
+/* "1.2.3" as a comparable number. */
 static unsigned long version_number(const char *text)
 {
     unsigned major, minor, patch;
@@ -44,7 +44,7 @@ static void rows_are_well_formed(void **state)
         assert_true(m->good_for[0] && m->family[0] && m->inputs[0]);
         assert_true(version_number(m->least_version) <= version_number(TERN_VERSION_STRING));
         assert_true(m->tern_bytes > 0 && m->token_bytes > 0 && m->token_bytes < m->tern_bytes);
-        /* The converted file is never much larger than what it was made of. */
+        /* The converted file is never much larger than its source. */
         assert_true(m->tern_bytes < tn_catalogue_download_bytes(m) / 100 * 115);
         assert_ptr_equal(tn_catalogue_find(m->name), m);
         assert_ptr_equal(tn_catalogue_find(m->repository), m);
@@ -63,7 +63,7 @@ static void ranks_differ_and_rise(void **state)
     }
 }
 
-static void models_are_found_by_what_is_typed(void **state)
+static void models_are_found_by_typed_names(void **state)
 {
     (void)state;
     const struct tn_catalogue_model *m = tn_catalogue_find("BitNet-2B");
@@ -80,7 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_well_formed),
         cmocka_unit_test(ranks_differ_and_rise),
-        cmocka_unit_test(models_are_found_by_what_is_typed),
+        cmocka_unit_test(models_are_found_by_typed_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is drafted from a text, and how many drafts the plan verifies: both without a model, with
- * made-up times.
+ * The drafts for a text, and how many of them the plan verifies; without a model, with invented
+ * times.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,25 +40,25 @@ static void check_draft(const uint32_t *text, uint32_t n, const uint32_t *want, 
 
 #define IDS(...) (const uint32_t[]){__VA_ARGS__}, TN_COUNT_OF(((const uint32_t[]){__VA_ARGS__}))
 
-static void what_followed_is_drafted(void **state)
+static void continuations_are_drafted(void **state)
 {
     (void)state;
     check_draft(IDS(1, 2, 3, 4, 5, 9, 2, 3), IDS(4, 5, 9), 2);
     check_draft(IDS(7, 1, 2, 3, 4, 7, 1, 2), IDS(3, 4, 7, 1), 3);
-    /* The longest match, not the latest; of several as long the latest. */
+    /* The longest match wins; of several, the latest. */
     check_draft(IDS(8, 1, 2, 50, 9, 1, 2, 60, 8, 1, 2), IDS(50, 9), 3);
     check_draft(IDS(1, 2, 50, 9, 1, 2, 60, 3, 1, 2), IDS(60, 3), 2);
-    /* A period goes on. */
+    /* A period is continued. */
     check_draft(IDS(5, 6, 5, 6, 5, 6), IDS(5, 6, 5, 6, 5, 6, 5), 4);
     check_draft(IDS(4, 4, 4), IDS(4, 4, 4), 2);
-    /* Nothing stood there before. */
+    /* There is no earlier occurrence. */
     check_draft(IDS(1, 2, 3, 4, 5), NULL, 0, 0);
     check_draft(IDS(1, 2, 3, 2), NULL, 0, 0);
     check_draft(IDS(1, 1), NULL, 0, 0);
     check_draft(IDS(1), NULL, 0, 0);
 }
 
-/* Against a search of everything, on texts of few different ids. */
+/* Compared with an exhaustive search, on texts of few different ids. */
 static void drafts_equal_a_plain_search(void **state)
 {
     (void)state;
@@ -107,8 +107,8 @@ static void a_full_matcher_drafts_nothing(void **state)
 
 /* ---- plan ---- */
 
-/* A machine on which a row more costs this share of the first, and a text whose drafts are right
- * with this probability. */
+/* A machine on which each further row costs this share of the first, and a text whose drafts are
+ * right with this probability. */
 struct world {
     double row_cost, right;
     double interrupted; /* share of steps that take 30 times as long */
@@ -127,7 +127,7 @@ struct plan {
     struct tn_draft_odds odds;
 };
 
-/* One step: a draft of 7 ids 1 ... 7, of which the text brings some. */
+/* One step: a draft of the ids 1 ... 7, a prefix of which is right. */
 static void step(struct world *w, struct plan *plan, uint32_t n_match)
 {
     static const uint32_t ids[TERN_MAX_DRAFT] = {1, 2, 3, 4, 5, 6, 7};
@@ -143,7 +143,7 @@ static void step(struct world *w, struct plan *plan, uint32_t n_match)
         n_right++;
         tn_draft_odds_saw(&plan->odds, n_right);
     }
-    /* Behind them an id that is not the draft, or behind all of them any. */
+    /* After them comes an id that differs from the draft, or any id after the whole draft. */
     const bool goes_on = n == 0 && plan->odds.n_draft > 0 && random_01(w) < w->right;
     tn_draft_odds_saw(&plan->odds, goes_on ? plan->odds.draft[plan->odds.n_compared] : 100);
     tn_draft_costs_took(&plan->costs, 1, n + 1, n_right + 1, seconds);
@@ -180,7 +180,7 @@ static void drafts_are_never_slower(void **state)
         }
 }
 
-static void drafts_that_help_are_made(void **state)
+static void useful_drafts_are_made(void **state)
 {
     (void)state;
     struct world w = run_world(0.2, 1.0, 1000); /* 8 ids for 2.4 times the time */
@@ -189,11 +189,11 @@ static void drafts_that_help_are_made(void **state)
     assert_true(gain(&w) > 1.4);
     w = run_world(0.5, 0.9, 1000);
     assert_true(gain(&w) > 1.2);
-    w = run_world(0.02, 0.3, 1000); /* memory binds: even bad drafts cost nothing */
+    w = run_world(0.02, 0.3, 1000); /* memory-bound: even bad drafts cost nothing */
     assert_true(gain(&w) > 1.2);
 }
 
-static void drafts_that_do_not_help_are_not_made(void **state)
+static void useless_drafts_are_not_made(void **state)
 {
     (void)state;
     struct world w = run_world(1.0, 0.9, 2000); /* rows cost as much as steps */
@@ -202,7 +202,7 @@ static void drafts_that_do_not_help_are_not_made(void **state)
     assert_true(w.n_drafted < 60);
 }
 
-/* A text that begins to repeat itself is noticed, and noticed again when it stops. */
+/* The plan notices when a text begins to repeat itself, and when it stops. */
 static void the_plan_follows_the_text(void **state)
 {
     (void)state;
@@ -221,8 +221,8 @@ static void the_plan_follows_the_text(void **state)
     }
 }
 
-/* Long matches are trusted although short ones are mostly wrong. */
-static void matches_of_different_lengths_are_told_apart(void **state)
+/* Long matches are trusted even if short ones are mostly wrong. */
+static void matches_of_different_lengths_are_distinguished(void **state)
 {
     (void)state;
     struct world w = {.row_cost = 0.4};
@@ -240,8 +240,7 @@ static void matches_of_different_lengths_are_told_apart(void **state)
     assert_true(drafted[0] < drafted[1] / 10);
 }
 
-/* Steps that others interrupt, for many times what they take, do not make drafts look worth it, nor
- * useless. */
+/* Steps that other programs prolong make drafts look neither profitable nor useless. */
 static void interruptions_do_not_deceive(void **state)
 {
     (void)state;
@@ -259,15 +258,15 @@ static void interruptions_do_not_deceive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_followed_is_drafted),
+        cmocka_unit_test(continuations_are_drafted),
         cmocka_unit_test(drafts_equal_a_plain_search),
         cmocka_unit_test(a_full_matcher_drafts_nothing),
         cmocka_unit_test(drafts_are_never_slower),
-        cmocka_unit_test(drafts_that_help_are_made),
-        cmocka_unit_test(drafts_that_do_not_help_are_not_made),
+        cmocka_unit_test(useful_drafts_are_made),
+        cmocka_unit_test(useless_drafts_are_not_made),
         cmocka_unit_test(the_plan_follows_the_text),
         cmocka_unit_test(interruptions_do_not_deceive),
-        cmocka_unit_test(matches_of_different_lengths_are_told_apart),
+        cmocka_unit_test(matches_of_different_lengths_are_distinguished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

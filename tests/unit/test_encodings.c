@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Encodings of GGUF tensors against packers written from the same description,
- * and against blocks whose values were worked out by hand.
+ * Encodings of GGUF tensors against packers written from the same description, and against blocks
+ * whose values were computed by hand.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void put_float(size_t at, float d)
     memcpy(packed + at, &d, 4);
 }
 
-/* Five digits, the first the most significant, as ceil(v * 256 / 243). */
+/* Five digits, most significant first, as ceil(v * 256 / 243). */
 static void put5(size_t byte, const int8_t *w, size_t step, size_t n)
 {
     uint32_t v = 0;
@@ -129,7 +129,7 @@ static void pack_iq1(void)
                 const int8_t turned[5] = {five[4], five[3], five[2], five[1], five[0]};
                 put5(at + i, turned, 1, 5);
             }
-            last[0] = -1; /* digit 0: nothing there */
+            last[0] = -1; /* digit 0: unused */
             put5(at + 12, last, 1, 5);
         }
     }
@@ -211,7 +211,7 @@ static void every_ternary_type_gives_its_trits_back(void **state)
         check_round_trip(e, n_units);
         for (size_t u = 0; i > 2 && u < n_units; u++)
             assert_true(scales[u] == 0.5f + (float)u);
-        if (i <= 2) /* I2_S has its scale behind the codes */
+        if (i <= 2) /* I2_S stores its scale after the codes */
             continue;
         memset(scales, 0, sizeof scales);
         assert_int_equal(tn_encoding_scales(e, scales, packed, n_units,
@@ -222,7 +222,7 @@ static void every_ternary_type_gives_its_trits_back(void **state)
     }
 }
 
-/* ---- what is not a ternary weight ---- */
+/* ---- blocks that are not ternary ---- */
 
 static void code_3_is_found(void **state)
 {
@@ -274,7 +274,7 @@ static void scales_that_are_no_numbers_are_found(void **state)
     }
 }
 
-/* A block with a negative scale holds the opposite trits; one with scale 0 holds none. */
+/* A negative scale inverts the trits of its block; scale 0 makes them zero. */
 static void signs_of_scales(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void blocks_of_32(void **state)
     assert_true(w[16] == 56.5f && w[31] == -63.5f && w[16 + 8] == -5.0f);
 }
 
-/* Scale and minimum 1 to 8 and 11 to 18 for the eight groups, then other values above 15. */
+/* Scales and minimums 1 to 8 and 11 to 18 for the eight groups, then other values above 15. */
 static void blocks_of_256(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void types_are_read_or_refused_with_a_reason(void **state)
     assert_null(tn_encoding_find(TN_GGML_Q2_0, 32, TERN_I2S_X86));
 }
 
-/* A row takes as many bytes by its encoding as by the rule of the reader. */
+/* The size of a row by its encoding equals the size by the reader's rule. */
 static void sizes_agree_with_the_reader(void **state)
 {
     (void)state;

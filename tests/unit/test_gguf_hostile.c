@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Damaged and hostile GGUF files: each row of the tables changes one thing of a
- * good file, and names the status and a part of the message, which says what is
- * wrong and with which value.
+ * Damaged and hostile GGUF files: each row of the tables changes one number of a valid file and
+ * names the status and a part of the message, which says which value is wrong.
  */
 #include <assert.h>
 #include <setjmp.h>
@@ -21,7 +20,7 @@
 static unsigned char bytes[GGUF_FILE_BYTES];
 static struct gguf_file file;
 
-/* ---- a good file with a key of every type ---- */
+/* ---- a valid file with a key of every type ---- */
 
 static void add_keys(void)
 {
@@ -81,7 +80,7 @@ static tern_status parse(struct tn_gguf_part *part, struct tern_error *err)
     return tn_gguf_parse(part, 0, err);
 }
 
-/* Cases that went wrong; all of them are listed before a test fails. */
+/* Failed cases; all are listed before the test fails. */
 static int n_wrong;
 
 static void expect(const char *what, tern_status expected, const char *text)
@@ -310,7 +309,7 @@ static void numbers_out_of_place_are_refused(void **state)
     }
 }
 
-/* ---- whole files ---- */
+/* ---- complete files ---- */
 
 static void the_good_file_is_read(void **state)
 {
@@ -339,13 +338,13 @@ static void the_good_file_is_read(void **state)
     tn_gguf_part_fini(&part);
 }
 
-/* Wherever the file is cut off, the reader says so and reads nothing beyond. */
+/* A file truncated at any byte is refused, and nothing beyond its end is read. */
 static void every_truncation_is_refused(void **state)
 {
     (void)state;
     make();
     const size_t n = file.n;
-    const size_t n_last = 256 - 210; /* padding behind the last tensor may be missing */
+    const size_t n_last = 256 - 210; /* the padding after the last tensor may be missing */
     for (size_t cut = 1; cut <= n; cut++) {
         char what[32];
         make();
@@ -411,7 +410,7 @@ static void sizes_do_not_overflow(void **state)
 #define DIR TERN_BUILD_DIR "/test_gguf_hostile/"
 
 struct split_case {
-    uint32_t part; /* that is spoilt */
+    uint32_t part; /* part that is damaged */
     const char *field;
     uint64_t value;
     const char *text;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The keys of GGUF files as a model's configuration: what each architecture
- * becomes, and rows of one changed key with the error that names it, its value
- * and what would be right.
+ * The keys of GGUF files as a model's configuration: the result for each architecture, and rows of
+ * one changed key with the error that names it, its value and the valid ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +35,7 @@ struct key {
     const char *text;
 };
 
-/* "ARCH." in front, but for those that begin with a letter of another group. */
+/* Prepends "ARCH.", except to names that start with the letter of another group. */
 static void put_key(const char *arch, const struct key *key)
 {
     char name[128];
@@ -67,7 +66,7 @@ static const struct key usual[] = {
     {"logit_scale", TN_GGUF_F32, 4, NULL},
 };
 
-/* The usual keys with those of `changes` instead or besides; a name without type is left out. */
+/* Writes the usual keys, replaced or extended by `changes`; a name without a type is left out. */
 static void make(const char *arch, const struct key *changes, size_t n, const char *extra)
 {
     uint64_t n_keys = 1;
@@ -187,11 +186,11 @@ static void scales_of_minicpm_are_read(void **state)
     make("minicpm", NULL, 0, NULL);
     import_ok(&c);
     assert_true(c.config.embedding_scale == 12.0f && c.config.residual_scale == 0.25f);
-    assert_true(c.config.logit_scale == 0.25f); /* divides */
+    assert_true(c.config.logit_scale == 0.25f); /* inverted: the file has a divisor */
     tn_config_import_fini(&c);
 }
 
-/* Every sixth layer sees all, unless the file says otherwise. */
+/* Every sixth layer has full attention unless the file says otherwise. */
 static void windows_of_gemma_are_read(void **state)
 {
     (void)state;
@@ -242,7 +241,7 @@ static void ids_that_are_none_are_skipped(void **state)
     tn_config_import_fini(&c);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 #define BAD TERN_INPUT
 #define NO TERN_UNSUPPORTED
@@ -346,7 +345,7 @@ static void one_wrong_key_is_named(void **state)
     assert_int_equal(n_wrong, 0);
 }
 
-/* YaRN with one more key; 4096 positions of training, stretched four times. */
+/* YaRN with one more key; 4096 positions of training, extended four times. */
 static void yarn_is_read(void **state)
 {
     (void)state;
@@ -385,7 +384,7 @@ static void yarn_is_read(void **state)
     }
 }
 
-/* The file's zeros are no factors. */
+/* The zeros in the file are no valid factors. */
 static void factors_are_checked(void **state)
 {
     (void)state;

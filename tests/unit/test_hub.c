@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What tern pull makes of texts from outside: addresses, heads of responses, names, lists of files;
- * and what it hands to curl.
+ * How tern pull treats texts from outside: addresses, heads of responses, names, lists of files;
+ * and the options that it passes to curl.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,7 +126,7 @@ static void heads_are_read(void **state)
     assert_int_equal(parse(&head, interim), sizeof interim - 1);
     assert_int_equal(head.status, 200);
     assert_true(head.content_bytes == TN_LENGTH_UNKNOWN);
-    for (size_t n = 0; n < sizeof plain - 5; n++) { /* whatever is missing */
+    for (size_t n = 0; n < sizeof plain - 5; n++) { /* truncated anywhere */
         tern_status status;
         assert_int_equal(tn_response_head_parse(&head, plain, n, &status, &err), 0);
     }
@@ -256,7 +256,7 @@ static void lists_of_files(void **state)
     assert_int_equal(list(&l, "[" ROW("model.safetensors", "9") "," ROW("tokenizer.json", "2") ","
                               ROW("config.json", "3") "]", ""), TERN_OK);
     assert_int_equal(l.n, 3);
-    assert_string_equal(l.files[2].name, "model.safetensors"); /* small ones first */
+    assert_string_equal(l.files[2].name, "model.safetensors"); /* small files first */
     assert_false(tn_listing_is_gguf(&l));
     tn_listing_fini(&l);
 }

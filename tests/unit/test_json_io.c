@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Printing and reading JSON while memory runs out at every possible allocation: the result is
- * either whole or an error, never a part.
+ * Printing and reading JSON while every possible allocation fails in turn: the result is complete
+ * or an error, never partial.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static json_t *make(void)
     return root;
 }
 
-static void what_is_printed_is_whole(void **state)
+static void printed_values_are_complete(void **state)
 {
     (void)state;
     struct tern_error err;
@@ -37,7 +37,7 @@ static void what_is_printed_is_whole(void **state)
     }
 }
 
-static void what_is_read_is_whole(void **state)
+static void parsed_values_are_complete(void **state)
 {
     (void)state;
     static const char text[] = "[{\"role\":\"user\",\"content\":\"hello\"},[1,2.5,null,\"\\u00e9\"]]";
@@ -60,8 +60,8 @@ static void what_is_read_is_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_printed_is_whole),
-        cmocka_unit_test(what_is_read_is_whole),
+        cmocka_unit_test(printed_values_are_complete),
+        cmocka_unit_test(parsed_values_are_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Model files: what the writer writes the reader finds; truncated, damaged and
- * wrong files are refused with the reason.
+ * Model files: the reader finds what the writer wrote; truncated, damaged and wrong files are
+ * refused with the reason.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -166,7 +166,7 @@ static void many_chunks(void **state)
     uint64_t file_bytes = tn_mwriter_file_bytes(w);
     assert_int_equal(tn_mwriter_commit(w, &err), TERN_OK);
 
-    /* The other tensors are missing, which is what the reader says; the data is as it was given. */
+    /* The reader reports the missing tensors; the data is as written. */
     char *data;
     size_t n;
     assert_int_equal(tn_file_read_all(&data, &n, PATH, SIZE_MAX, &err), TERN_OK);
@@ -276,7 +276,7 @@ static void misuse_of_the_writer_is_refused(void **state)
     assert_int_equal(tn_path_kind(PATH ".part"), TN_PATH_ABSENT);
 }
 
-/* A disk that is nearly full is not available here; a model that is too large for any disk is. */
+/* A nearly full disk is not available here, but a model can be too large for any disk. */
 static void free_space_is_checked_first(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void every_allocation_of_the_writer_may_fail(void **state)
         fail_alloc_once_after(n);
         tern_status status = tiny_model_make(PATH, &full, &err);
         const bool has_failed = fail_alloc_stop();
-        if (status == TERN_OK) { /* it was one that may fail, such as for the free space */
+        if (status == TERN_OK) { /* the allocation was optional, such as for the free space */
             tn_file_remove(PATH);
             if (!has_failed)
                 break;
@@ -318,7 +318,7 @@ static void every_allocation_of_the_writer_may_fail(void **state)
 
 /* ---- damage ---- */
 
-static void truncation_is_seen(void **state)
+static void truncation_is_detected(void **state)
 {
     (void)state;
     struct tern_error err;
@@ -328,7 +328,7 @@ static void truncation_is_seen(void **state)
     tn_rng_seed(&rng, 1);
     for (size_t i = 0; i < head + 1000; i++) {
         size_t length = i < head ? i : head + (size_t)(tn_rng_next(&rng) % (n - head));
-        /* A copy of exactly that length: a sanitizer sees a byte behind it that is read. */
+        /* A copy of exactly that length, so that a sanitizer detects reads past its end. */
         struct tiny_image cut = {tn_alloc(length), length};
         memcpy(cut.bytes, image.bytes, length);
         assert_int_equal(check(&cut, &err), TERN_INPUT);
@@ -336,7 +336,7 @@ static void truncation_is_seen(void **state)
             fail_msg("%u bytes: %s", (unsigned)length, err.detail);
         tn_free(cut.bytes);
     }
-    image.n++; /* one byte of the NUL that tn_file_read_all adds */
+    image.n++; /* includes a byte of the NUL that tn_file_read_all adds */
     assert_int_equal(check(&image, &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "1 more than"));
     tn_free(image.bytes);
@@ -362,7 +362,7 @@ static void every_bit_of_the_data_is_verified(void **state)
 {
     (void)state;
     struct tern_error err;
-    struct tiny_image image = make_image(&plain); /* no row scales: open checks these */
+    struct tiny_image image = make_image(&plain); /* no row scales, which opening checks */
     size_t head = (size_t)header_of(&image)->data.offset;
     struct tn_rng rng;
     tn_rng_seed(&rng, 2);
@@ -380,7 +380,7 @@ static void every_bit_of_the_data_is_verified(void **state)
     tn_free(image.bytes);
 }
 
-/* ---- other files given by mistake ---- */
+/* ---- other kinds of files ---- */
 
 static void mistakes_are_named(void **state)
 {
@@ -430,7 +430,7 @@ static void mistakes_are_named(void **state)
     assert_non_null(strstr(err.detail, PATH));
     assert_int_equal(tn_model_file_open(&file, ".", &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "tern convert"));
-    tn_model_file_close(&file); /* of a file that was never open */
+    tn_model_file_close(&file); /* a file that was never open */
 }
 
 static void long_names_leave_room_for_the_reason(void **state)
@@ -442,7 +442,7 @@ static void long_names_leave_room_for_the_reason(void **state)
     static const _Alignas(8) char gguf[] = "GGUFxxxxxxxx";
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    memcpy(name + sizeof name - 201, "\xe2\x82\xac", 3); /* cut inside this character */
+    memcpy(name + sizeof name - 201, "\xe2\x82\xac", 3); /* the cut is inside this character */
     assert_int_equal(tn_model_file_check(&file, gguf, 12, name, &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "GGUF"));
 }
@@ -471,7 +471,7 @@ static void layout_sizes(void **state)
     }
     assert_int_equal(tn_layout_bytes(TERN_LAYOUT_F32, UINT32_MAX, UINT32_MAX, &n), 0);
     assert_int_equal(tn_layout_bytes(TERN_LAYOUT_T2, UINT32_MAX, UINT32_MAX, &n), 0);
-    assert_int_equal(tn_layout_bytes(TERN_LAYOUT_Q8_0, 16, 33, &n), 0); /* no whole block */
+    assert_int_equal(tn_layout_bytes(TERN_LAYOUT_Q8_0, 16, 33, &n), 0); /* not a whole block */
     assert_int_equal(tn_layout_bytes(TERN_LAYOUT_T3, 64, 64, &n), 0);
     assert_int_equal(tn_layout_bytes(0, 64, 64, &n), 0);
     assert_null(tn_role_name(0));
@@ -479,7 +479,7 @@ static void layout_sizes(void **state)
     assert_string_equal(tn_layout_name(TERN_LAYOUT_T2), "t2");
 }
 
-/* A stack is its matrices, each at a multiple of 64 bytes from the first; so are the scales. */
+/* The matrices of a stack start at multiples of 64 bytes, and so do their scales. */
 static void stacks_have_slices(void **state)
 {
     (void)state;
@@ -489,9 +489,9 @@ static void stacks_have_slices(void **state)
     struct tern_file_tensor stack = one;
     stack.n_stacked = 3;
     assert_true(tn_tensor_bytes(&stack, &stack.bytes));
-    assert_int_equal(stack.bytes, 3 * 192); /* of 165 each */
+    assert_int_equal(stack.bytes, 3 * 192); /* 165 bytes each */
     stack.scale_bytes = tn_tensor_scale_bytes(&stack);
-    assert_int_equal(stack.scale_bytes, 3 * 64); /* of 20 each */
+    assert_int_equal(stack.scale_bytes, 3 * 64); /* 20 bytes each */
     assert_int_equal(tn_tensor_weights(&stack), 3 * 165);
     for (uint32_t i = 0; i < 3; i++) {
         const struct tern_file_tensor slice = tn_tensor_slice(&stack, i);
@@ -504,7 +504,7 @@ static void stacks_have_slices(void **state)
     const struct tern_file_tensor same = tn_tensor_slice(&one, 0);
     assert_memory_equal(&same, &one, sizeof one);
     stack.rows = 300;
-    stack.cols = 301; /* 90300 bytes: from 64 KiB on at pages */
+    stack.cols = 301; /* 90300 bytes: from 64 KiB on page-aligned */
     assert_true(tn_tensor_bytes(&stack, &stack.bytes));
     assert_int_equal(stack.bytes, 3 * 94208);
     assert_int_equal(tn_tensor_slice(&stack, 2).offset, 4096 + 2 * 94208);
@@ -525,7 +525,7 @@ int main(void)
         cmocka_unit_test(misuse_of_the_writer_is_refused),
         cmocka_unit_test(free_space_is_checked_first),
         cmocka_unit_test(every_allocation_of_the_writer_may_fail),
-        cmocka_unit_test(truncation_is_seen),
+        cmocka_unit_test(truncation_is_detected),
         cmocka_unit_test(every_bit_of_the_head_counts),
         cmocka_unit_test(every_bit_of_the_data_is_verified),
         cmocka_unit_test(mistakes_are_named),

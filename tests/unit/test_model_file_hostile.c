@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Model files made by an enemy: one field is a lie, the head's hash is correct.
- * Each is refused with the name of the field.
+ * Malicious model files: one field is wrong and the head's hash is correct.  Each is refused with
+ * the name of the field.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static tern_status check(const struct tiny_image *image, struct tern_error *err)
 
 struct mutation {
     const char *expected; /* part of the message */
-    size_t offset;        /* from the start of the part of the file */
+    size_t offset;        /* from the start of the file section */
     uint32_t n_bytes;
     uint64_t value;
 };
@@ -109,7 +109,8 @@ static void hostile_headers_are_refused(void **state)
         for (size_t k = 0; k < TN_COUNT_OF(offsets); k++)
             mutate(&image, 0, &(struct mutation){sections[i].name, sections[i].offset, 8,
                                                  offsets[k]});
-        /* By one 64-byte unit: less may be hidden in the padding, where it does no harm. */
+        /* Changes the size by at least 64 bytes: smaller changes fall into the padding and are
+         * harmless. */
         const uint64_t sizes[] = {bytes + 64, bytes - 64, image.n, UINT64_MAX,
                                   UINT64_MAX - offset, UINT64_MAX - offset + 1, (uint64_t)1 << 63};
         for (size_t k = 0; k < TN_COUNT_OF(sizes); k++)
@@ -144,7 +145,7 @@ static void hostile_headers_are_refused(void **state)
     tn_free(image.bytes);
 }
 
-/* Where the records of the metadata lie: two layers, sources, stop ids. */
+/* Offsets of the metadata records: two layers, sources, stop ids. */
 #define LAYERS sizeof(struct tern_file_config)
 #define SOURCES (LAYERS + 2 * sizeof(struct tern_file_layer))
 #define STOP_IDS (SOURCES + 2 * sizeof(struct tern_file_source))
@@ -201,7 +202,7 @@ static void hostile_configurations_are_refused(void **state)
     const struct mutation list[] = {
         {"flags", C(flags), 4}, {"flags", C(flags), 1u << 31},
         {"both", C(flags), TERN_MODEL_TIED_HEAD | TERN_MODEL_NO_HEAD},
-        {"head", C(flags), TERN_MODEL_TIED_HEAD}, /* but there is a head */
+        {"head", C(flags), TERN_MODEL_TIED_HEAD}, /* although there is a head */
         {"head", C(flags), TERN_MODEL_NO_HEAD},
         {"n_layer", C(n_layer), 0}, {"n_layer", C(n_layer), 1025},
         {"n_layer", C(n_layer), UINT32_MAX}, {"layer", C(n_layer), 1}, {"layers", C(n_layer), 3},
@@ -248,14 +249,14 @@ static void hostile_configurations_are_refused(void **state)
         {"fingerprint_ids", offsetof(struct tern_file_config, fingerprint_ids) + 28, 4, UINT32_MAX},
         {"stop_ids", STOP_IDS, 4, 40}, {"stop_ids", STOP_IDS + 4, 4, UINT32_MAX},
         {"cache", C(cache), 2}, {"cache", C(cache), UINT32_MAX},
-        /* No layer has experts. */
+        /* Fields of experts in a model without experts. */
         {"n_experts", C(n_experts), 1}, {"n_experts", C(n_experts), UINT32_MAX},
         {"n_experts_used", C(n_experts_used), 1}, {"expert_ffn", C(expert_ffn), 64},
         {"shared_ffn", C(shared_ffn), 64},
         {"expert_flags", C(expert_flags), 1}, {"expert_flags", C(expert_flags), 2},
         {"expert_limit", C(expert_limit), minus1_32}, {"expert_limit", C(expert_limit), nan32},
         {"expert_limit", C(expert_limit), inf32},
-        /* Nothing is rotated. */
+        /* Fields of rotation in a model without rotation. */
         {"rotation_block", C(rotation_block), 3},
         {"rotations", offsetof(struct tern_file_config, rotations), 4, 512},
         {"rotations", offsetof(struct tern_file_config, rotations) + 4, 4, 16},
@@ -287,7 +288,7 @@ static void hostile_configurations_are_refused(void **state)
 
     static const struct {
         const char *name;
-        size_t offset; /* of the ref */
+        size_t offset; /* of the reference */
         bool is_line;
     } texts[] = {
         {"family", offsetof(struct tern_file_config, family), true},
@@ -308,13 +309,13 @@ static void hostile_configurations_are_refused(void **state)
             {texts[i].name, ref.offset, 1, 0},         /* NUL */
             {texts[i].name, ref.offset, 1, 0x1B},      /* escape */
             {texts[i].name, ref.offset + ref.bytes - 2, 2,
-             texts[i].is_line ? 0x9BC2 : 0x9B41}, /* U+009B, as good as an escape; or no UTF-8 */
-            {texts[i].name, ref.offset, 1, 0x80},      /* no character begins so */
+             texts[i].is_line ? 0x9BC2 : 0x9B41}, /* U+009B acts like an escape; or invalid UTF-8 */
+            {texts[i].name, ref.offset, 1, 0x80},      /* not a first byte */
             {texts[i].name, ref.offset, 1, 0xFF},
             {texts[i].name, ref.offset, 2, 0xAFC0},    /* overlong */
             {texts[i].name, ref.offset, 3, 0x80A0ED},  /* surrogate */
             {texts[i].name, ref.offset, 4, 0x808090F4}, /* beyond U+10FFFF */
-            {texts[i].name, ref.offset + ref.bytes - 1, 1, 0xE2}, /* cut */
+            {texts[i].name, ref.offset + ref.bytes - 1, 1, 0xE2}, /* truncated */
         };
         for (size_t k = 0; k < TN_COUNT_OF(m); k++)
             mutate(&image, metadata, &m[k]);
@@ -369,7 +370,7 @@ static void hostile_tensors_are_refused(void **state)
             {"n_zero", T(n_zero), (uint64_t)t.rows * t.cols + 1}, {"n_zero", T(n_zero), UINT64_MAX},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved), 8, 1},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved) + 8, 8, UINT64_MAX},
-            {"rotated", T(flags), TERN_TENSOR_ROTATED}, /* there are no rotations */
+            {"rotated", T(flags), TERN_TENSOR_ROTATED}, /* although there are no rotations */
             {"tensor.flags", T(flags), 2}, {"tensor.flags", T(flags), UINT32_MAX},
             {"n_stacked", offsetof(struct tern_file_tensor, n_stacked), 4, 1},
         };
@@ -391,7 +392,7 @@ static void hostile_tensors_are_refused(void **state)
     assert_true(n_mutations >= 200);
 }
 
-/* Sizes of experts, and what is stacked. */
+/* Sizes of experts and of stacks. */
 static void hostile_experts_are_refused(void **state)
 {
     (void)state;
@@ -452,7 +453,7 @@ static void hostile_rotations_are_refused(void **state)
         {"rotations", offsetof(struct tern_file_config, rotations), 4, UINT32_MAX},
         {"rotations", offsetof(struct tern_file_config, rotations) + 4, 4, ref.bytes - 1},
         {"rotations", offsetof(struct tern_file_config, rotations) + 4, 4, UINT32_MAX},
-        /* Half of them: the other half of the matrices has none. */
+        /* Rotates half of the matrices, so the other half has no flag. */
         {"is rotated, but", offsetof(struct tern_file_config, rotations) + 4, 4, 16},
 #undef C
     };
@@ -474,7 +475,7 @@ static void hostile_rotations_are_refused(void **state)
     tn_free(image.bytes);
 }
 
-/* Row scales are data, but looked at all the same. */
+/* Row scales are data, but are checked too. */
 static void hostile_row_scales_are_refused(void **state)
 {
     (void)state;

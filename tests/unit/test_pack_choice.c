@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `tern convert --pack auto` holds against the memory of a machine: the file, and what a
- * conversation takes beside it.
+ * How `tern convert --pack auto` compares a model with the memory of a machine: the file, and the
+ * memory of a conversation.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 
 #define MB ((uint64_t)1000000)
 
-/* Ternary-Bonsai-27B: 64 KiB of keys and values for each position with 16 bits, half of it with 8,
- * and 157 MB for the states. */
+/* Ternary-Bonsai-27B: 64 KiB of keys and values per position with 16 bits, half of that with 8, and
+ * 157 MB of states. */
 static const struct tern_plan_model model_27b = {
     .n_ctx = 262144,
     .file_bytes = 7210 * MB,
@@ -40,8 +40,8 @@ static bool fits(const struct tern_plan_model *model, uint64_t available)
     return result;
 }
 
-/* The reserve is a tenth of the memory here.  Beside the file: 134 MB for 4096 positions, 2 copies
- * of the states, 200 MB of scratch memory with the state, and 3 MiB for the process. */
+/* The reserve is a tenth of the memory here.  Besides the file: 134 MB for 4096 positions, 2 copies
+ * of the states, 200 MB of scratch memory including the state, and 3 MiB for the process. */
 static void cache_and_states_count(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void cache_and_states_count(void **state)
     assert_true(fits(&model_27b, (need + 10) * MB * 10 / 9));
 }
 
-/* Nobody needs 262144 positions at once to run a model. */
+/* Running a model does not require 262144 positions at once. */
 static void a_context_of_4096_counts(void **state)
 {
     (void)state;

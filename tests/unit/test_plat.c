@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The operating system layer, by the same tests on every system.
+ * The operating system layer; the same tests run on every system.
+ *
+ * They cover files, paths, memory, threads and input.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +52,7 @@ static void assert_file(const char *path, const char *expected, size_t n_expecte
 
 /* ---- files ---- */
 
-static void files_keep_what_is_written(void **state)
+static void files_keep_their_content(void **state)
 {
     (void)state;
     struct tn_file *file;
@@ -122,10 +124,10 @@ static void failures_are_explained(void **state)
     assert_int_equal(tn_file_replace("no-such-file", PATH, &err), TERN_OUTPUT);
     tn_map_close(&map);
     tn_file_remove(PATH);
-    tn_file_remove(PATH); /* absent is fine */
+    tn_file_remove(PATH); /* a missing file is fine */
 }
 
-static void whole_files_have_a_limit(void **state)
+static void complete_files_have_a_limit(void **state)
 {
     (void)state;
     static char bytes[100000];
@@ -156,8 +158,8 @@ static void replacing_is_complete(void **state)
     tn_file_remove(OTHER);
 }
 
-/* Windows does not replace what is mapped; the message must say why. */
-static void what_is_in_use_is_replaced_or_named(void **state)
+/* Windows cannot replace a mapped file; the message must say why. */
+static void files_in_use_are_replaced_or_named(void **state)
 {
     (void)state;
     struct tn_map map;
@@ -251,7 +253,7 @@ static void maps_hold_the_file(void **state)
     assert_int_equal(tn_map_open(&map, PATH, &err), TERN_OK);
     assert_int_equal(map.n_bytes, sizeof bytes);
     assert_int_equal((uintptr_t)map.data % tn_page_bytes(), 0);
-    /* Hints change nothing, whatever they are about. */
+    /* Hints have no visible effect, whatever range they name. */
     static const size_t ranges[][2] = {{0, SIZE_MAX}, {1, 1}, {200000, 1}, {200001, 5},
                                        {SIZE_MAX, SIZE_MAX}, {5000, 100000}, {0, 0}};
     for (size_t i = 0; i < TN_COUNT_OF(ranges); i++)
@@ -280,7 +282,7 @@ static void pages_are_zero_when_committed(void **state)
     for (size_t i = 0; i < 4 * page; i++)
         assert_int_equal(end[i], 0);
     memset(end, 1, 4 * page);
-    assert_true(tn_pages_commit(end, 4 * page)); /* again: what is there stays */
+    assert_true(tn_pages_commit(end, 4 * page)); /* again: committed pages stay */
     assert_int_equal(end[0], 1);
     tn_pages_release(p, n);
     tn_pages_release(NULL, 0);
@@ -308,7 +310,7 @@ static void threads_wait_and_wake(void **state)
         struct tn_thread *thread = tn_thread_start(set_word, NULL);
         assert_non_null(thread);
         while (atomic_load(&word) == 0)
-            tn_wait_on(&word, 0, 0); /* hangs when a wake-up is lost */
+            tn_wait_on(&word, 0, 0); /* hangs if a wake-up is lost */
         tn_thread_join(thread);
     }
     tn_thread_join(NULL);
@@ -330,7 +332,7 @@ static void system_facts(void **state)
     (void)state;
     bool bound = false;
     struct tn_thread *thread = tn_thread_start(bind_to_first_cpu, &bound);
-    tn_thread_join(thread); /* whether binding works is the system's affair */
+    tn_thread_join(thread); /* whether binding works depends on the system */
     assert_true(tn_cpu_count() >= 1);
     tn_process_set_eco(true);
     tn_process_set_eco(false);
@@ -373,7 +375,7 @@ static void lines_of_standard_input(void **state)
     (void)state;
     struct tn_buf buf = {0};
     bool interrupted;
-    /* A \r on the last byte of the 4096 that are read at once, with and without its \n. */
+    /* Puts a \r at the last of the 4096 bytes that are read at once, with and without its \n. */
     tn_buf_append_text(&buf, "one\n\ntwo\r\n\r\r\nin\rside\n");
     while (buf.n_bytes < 4095)
         tn_buf_append_text(&buf, "-");
@@ -416,7 +418,7 @@ static void lines_of_standard_input(void **state)
     tn_file_remove(PATH);
 }
 
-#if !defined(_WIN32) /* there a file that is mapped cannot be cut, and Ctrl-C is no signal */
+#if !defined(_WIN32) /* Windows cannot truncate a mapped file, and Ctrl-C is no signal there */
 
 static void interrupts_are_counted(void **state)
 {
@@ -425,7 +427,7 @@ static void interrupts_are_counted(void **state)
     bool interrupted = false;
     tn_interrupt_install();
     assert_int_equal(tn_interrupt_count(), 0);
-    for (uint32_t i = 1; i <= 3; i++) { /* each is seen before the next: the process lives */
+    for (uint32_t i = 1; i <= 3; i++) { /* each is seen before the next: the process survives */
         raise(SIGINT);
         assert_int_equal(tn_interrupt_count(), i);
     }
@@ -454,7 +456,7 @@ static void read_byte(void *arg)
     (void)*(const volatile unsigned char *)arg;
 }
 
-/* On a worker thread: the one that faults is gone for good, the others live on. */
+/* Runs on a worker thread: the faulting thread stops for good, the others continue. */
 static void a_file_that_shrinks_calls_the_handler(void **state)
 {
     (void)state;
@@ -480,12 +482,12 @@ static void a_file_that_shrinks_calls_the_handler(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_keep_what_is_written),
+        cmocka_unit_test(files_keep_their_content),
         cmocka_unit_test(appending_finds_the_end),
         cmocka_unit_test(failures_are_explained),
-        cmocka_unit_test(whole_files_have_a_limit),
+        cmocka_unit_test(complete_files_have_a_limit),
         cmocka_unit_test(replacing_is_complete),
-        cmocka_unit_test(what_is_in_use_is_replaced_or_named),
+        cmocka_unit_test(files_in_use_are_replaced_or_named),
         cmocka_unit_test(paths),
         cmocka_unit_test(folders_are_made_and_removed),
         cmocka_unit_test(maps_hold_the_file),

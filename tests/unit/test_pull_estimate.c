@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What tern pull says of models that are not here, on machines made of numbers.
+ * The estimates of tern pull for models that are not downloaded yet, on fictitious machines.
+ *
+ * Memory and speed are compared with values computed by hand.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +55,7 @@ static const char *best(void)
     return i == UINT32_MAX ? "none" : tn_catalogue_models[i].name;
 }
 
-/* 2B-4T: the file has 862 MB, the cache of 4096 positions 162 MB. */
+/* 2B-4T: a file of 862 MB, and a cache of 162 MB for 4096 positions. */
 static void memory_is_that_of_a_conversation(void **state)
 {
     (void)state;
@@ -68,7 +70,7 @@ static void memory_is_that_of_a_conversation(void **state)
 static void speed_follows_from_memory_or_threads(void **state)
 {
     (void)state;
-    set_machine(16 * GIB, 4, "ssse3", 20); /* no limit of its threads: 0.72 * 20 GB/s */
+    set_machine(16 * GIB, 4, "ssse3", 20); /* no limit per thread: 0.72 * 20 GB/s */
     assert_in_range((int)(10 * estimate_of("bitnet-2b")->tok_s), 278, 280);
     set_machine(16 * GIB, 1, "avx2", 100); /* one thread multiplies 16 GB/s of Bonsai's weights */
     assert_in_range((int)(10 * estimate_of("bonsai-4b")->tok_s), 157, 159);
@@ -90,7 +92,7 @@ static void the_best_fits_and_is_fast_enough_to_read(void **state)
     assert_string_equal(best(), "bonsai-4b");
     set_machine(64 * GIB, 8, "avx512", 0);
     assert_string_equal(best(), "bonsai-2-27b");
-    set_machine(64 * GIB, 1, "avx2", 1); /* nothing is: the fastest */
+    set_machine(64 * GIB, 1, "avx2", 1); /* nothing is fast enough: the fastest */
     assert_string_equal(best(), "bitcpm-0.5b");
     set_machine(GIB / 16, 1, "avx2", 40);
     assert_string_equal(best(), "none");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sampling chain against the 807 cases of the reference (tests/data/sampler), and what they
- * do not cover: draws, seeds, windows, exempt and masked ids, broken logits, bad parameters.
+ * The sampling chain against the 807 cases of the reference (tests/data/sampler), and cases beyond
+ * them: draws, seeds, windows, exempt and masked ids, broken logits, bad parameters.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 static float logits[MAX_VOCAB];
 static uint32_t ids[MAX_VOCAB];
 static float probabilities[MAX_VOCAB];
-static double by_id[MAX_VOCAB]; /* probability, -1 for ids that were dropped */
+static double by_id[MAX_VOCAB]; /* probability, -1 for dropped ids */
 
 static struct tern_sampler *create(const struct tern_sampler_params *p, uint32_t n_vocab)
 {
@@ -60,8 +60,8 @@ static void load_logits(json_t *list)
     }
 }
 
-/* The reference counts as survivors what is above zero in float64; here such an id may be zero in
- * float32, and one that the reference leaves out must be. */
+/* The reference counts survivors above zero in float64.  Here such an id may be zero in float32,
+ * and an id that the reference drops must be. */
 static void check_probabilities(json_t *c, uint32_t n_vocab, uint32_t n)
 {
     const char *name = json_string_value(json_object_get(c, "name"));
@@ -195,8 +195,8 @@ static void test_frequencies(void **state)
     tern_sampler_free(s);
 }
 
-/* The lazy walk of a draw and the sorted list agree: same ids with and without a cut that cuts
- * nothing, over a vocabulary of real size. */
+/* The lazy walk of a draw agrees with the sorted list: the same ids with and without a cut that
+ * cuts nothing, for a realistic vocabulary. */
 static void test_large_vocabulary(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_large_vocabulary(void **state)
 
 /* ---- history ---- */
 
-/* After temperature 1 and no cut, ln(p_i / p_j) is the difference of the penalised logits. */
+/* After temperature 1 without cuts, ln(p_i / p_j) is the difference of the penalised logits. */
 static double penalty_of(struct tern_sampler *s, uint32_t id, uint32_t untouched)
 {
     float l[8] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -258,7 +258,7 @@ static void test_window(void **state)
     assert_true(fabs(penalty_of(s, 2, 0) - 0.5) < 1e-5);
     tern_sampler_clear_history(s);
     assert_true(fabs(penalty_of(s, 4, 0)) < 1e-5);
-    tern_sampler_accept(s, 8); /* beyond the vocabulary: ignored */
+    tern_sampler_accept(s, 8); /* outside the vocabulary: ignored */
     tern_sampler_accept(s, UINT32_MAX);
     tern_sampler_free(s);
 }
@@ -326,7 +326,7 @@ static void test_broken_logits(void **state)
     assert_true(id >= 4);
     assert_int_equal(tern_sampler_sample(s, l, 4, 0, &id, &err), TERN_INTERNAL);
     tern_sampler_free(s);
-    /* Penalties that overflow drop no id and make no NaN. */
+    /* Overflowing penalties drop no id and create no NaN. */
     p.repeat_penalty = 0.1f;
     p.penalty_last = 4;
     s = create(&p, 2);
@@ -336,7 +336,7 @@ static void test_broken_logits(void **state)
     tern_sampler_free(s);
 }
 
-/* The library promises to return, whatever a caller gives. */
+/* The library returns an error for any arguments. */
 static void test_more_logits_than_the_sampler_was_made_for(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_more_logits_than_the_sampler_was_made_for(void **state)
     assert_int_equal(tern_sampler_distribution(s, l, 5, 5, ids, probabilities, &n, &err),
                      TERN_USAGE);
     assert_int_equal(n, 0);
-    assert_true(draw(s, l, 4) < 4); /* it goes on */
+    assert_true(draw(s, l, 4) < 4); /* it is still usable */
     tern_sampler_free(s);
 }
 

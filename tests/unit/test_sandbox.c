@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sandbox: in a child process, what goes on, what fails, and what ends it.
+ * The sandbox, tested in child processes: what stays allowed, what fails, and what kills the
+ * process.
  */
 #include "plat/sandbox.h"
 
@@ -50,18 +51,19 @@ int main(void)
 #include <unistd.h>
 
 #define FILE_NAME "test_sandbox.tmp"
-#define NO_SANDBOX 77 /* exit code of a child: this system has none */
+#define NO_SANDBOX 77 /* exit code of a child: this system has no sandbox */
 
-static int opened = -1;   /* a file of a page, for reading */
-static int log_file = -1; /* for writing */
+static int opened = -1;   /* a file of a page, open for reading */
+static int log_file = -1; /* open for writing */
 static int unconnected;   /* a socket */
 static int listener;
 static struct sockaddr_in address;
 
-/* What a child does inside; 0: as it should be. */
+/* An attempt inside the sandbox; 0: the expected result. */
 typedef int attempt(void);
 
-/* Exit code of a child that entered and tried; minus the signal that ended it. */
+/* Exit code of a child that entered the sandbox and ran `try`, or minus the signal that killed it.
+ */
 static int inside(attempt *try, uint32_t purposes)
 {
     fflush(NULL);
@@ -96,7 +98,7 @@ static bool is_refused(long result)
     return result == -1 && (errno == EPERM || errno == ENOSYS);
 }
 
-/* ---- what goes on ---- */
+/* ---- allowed ---- */
 
 static void *set_flag(void *flag)
 {
@@ -133,7 +135,7 @@ static int work(void)
     return 0;
 }
 
-static void computing_goes_on(void **state)
+static void computing_stays_allowed(void **state)
 {
     (void)state;
     skip_without();
@@ -146,7 +148,7 @@ static int abort_at_once(void)
     abort();
 }
 
-static void a_failed_assertion_ends_as_ever(void **state)
+static void a_failed_assertion_ends_as_usual(void **state)
 {
     (void)state;
     skip_without();
@@ -176,7 +178,7 @@ static void accepting_needs_its_purpose(void **state)
     close(client);
 }
 
-/* ---- what fails ---- */
+/* ---- failing ---- */
 
 static int harmless(void)
 {
@@ -251,7 +253,7 @@ static void each_purpose_allows_its_own(void **state)
     assert_int_equal(inside(accept_one, TN_SANDBOX_FILES | TN_SANDBOX_TERMINAL), 9);
 }
 
-/* A thread that was there before is held to it too. */
+/* The filter also applies to threads that existed before. */
 static _Atomic uint32_t may_try, tried;
 
 static void try_later(void *result)
@@ -285,7 +287,7 @@ static void threads_of_before_are_held_too(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- what ends it ---- */
+/* ---- fatal ---- */
 
 static int run_program(void)
 {
@@ -371,8 +373,8 @@ static int close_everything(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(computing_goes_on),
-        cmocka_unit_test(a_failed_assertion_ends_as_ever),
+        cmocka_unit_test(computing_stays_allowed),
+        cmocka_unit_test(a_failed_assertion_ends_as_usual),
         cmocka_unit_test(accepting_needs_its_purpose),
         cmocka_unit_test(the_rest_fails),
         cmocka_unit_test(each_purpose_allows_its_own),

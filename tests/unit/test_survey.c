@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many weights share a scale, found in the scales of a matrix's units.
+ * How many weights share a scale, inferred from the scales of a matrix's units.
+ *
+ * The survey decides the group size of a converted matrix.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +93,7 @@ static void one_row_that_differs_makes_groups_narrower(void **state)
     assert_int_equal(facts.group, UNIT);
 }
 
-/* Units of 32 columns: a scale for less than 64 is none that a file can hold. */
+/* Units of 32 columns: model files have no groups below 64 columns. */
 static void scales_within_64_columns_are_refused(void **state)
 {
     (void)state;
@@ -103,7 +105,7 @@ static void scales_within_64_columns_are_refused(void **state)
     assert_false(tn_scale_survey_result(&facts, &s));
 }
 
-static void scales_that_are_no_halves_are_noticed(void **state)
+static void scales_beyond_f16_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -132,7 +134,7 @@ int main(void)
         cmocka_unit_test(units_without_weights_fit_anywhere),
         cmocka_unit_test(one_row_that_differs_makes_groups_narrower),
         cmocka_unit_test(scales_within_64_columns_are_refused),
-        cmocka_unit_test(scales_that_are_no_halves_are_noticed),
+        cmocka_unit_test(scales_beyond_f16_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The thread team: every item once, on any number of threads, with pauses, with
- * fewer active threads, with many loops behind each other; asleep when idle.
+ * The thread team: every item runs once, on any number of threads, with pauses, with fewer active
+ * threads, with many consecutive loops; idle threads sleep.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,11 +23,11 @@
 
 struct loop {
     uint32_t n_items;
-    uint32_t n_threads; /* that may be seen */
+    uint32_t n_threads; /* upper bound of i_thread */
     uint32_t n_calls[MAX_ITEMS];            /* not atomic: an item runs once, on one thread */
-    _Atomic uint32_t is_busy[MAX_THREADS];  /* i_thread is never used twice at a time */
+    _Atomic uint32_t is_busy[MAX_THREADS];  /* i_thread is never used by two threads at a time */
     _Atomic uint32_t n_wrong;
-    uint32_t multiple;      /* of which long runs are */
+    uint32_t multiple;      /* granularity of long runs */
     _Atomic uint32_t n_long; /* runs of more than one item */
 };
 
@@ -93,7 +93,8 @@ static void count_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread
         count_item(loop, i, i_thread);
 }
 
-/* Every item once; where there are enough, a long run for each thread that is active. */
+/* Checks that every item ran once, and that each active thread got a long run if there are enough
+ * items. */
 static void check_runs(struct tn_team *team, struct loop *loop, uint32_t n_active)
 {
     tn_team_set_active(team, n_active);
@@ -134,7 +135,7 @@ static void loops_after_sleep_run(void **state)
     struct tn_rng rng;
     tn_rng_seed(&rng, 2);
     for (int i = 0; i < 200; i++) {
-        /* Around the time at which workers fall asleep, the likeliest place of a lost wake-up. */
+        /* About the time after which workers fall asleep, when a lost wake-up is most likely. */
         uint64_t pause = tn_rng_next(&rng) % 100000;
         for (uint64_t start = tn_now_ns(); tn_now_ns() - start < pause;)
             tn_cpu_relax();
@@ -155,14 +156,14 @@ static void only_active_threads_run(void **state)
         tn_team_set_active(team, n_active);
         run_and_check(team, &loop, 1 + (uint32_t)(tn_rng_next(&rng) % 100), n_active);
     }
-    tn_team_set_active(team, 0); /* the leader is always there */
+    tn_team_set_active(team, 0); /* the leader always runs */
     run_and_check(team, &loop, 100, 1);
     tn_team_set_active(team, 99);
     run_and_check(team, &loop, 100, 8);
     tn_team_free(team);
 }
 
-/* All threads are in one loop at the same time: items that wait for each other end. */
+/* All threads are in one loop at the same time: items that wait for each other finish. */
 struct meeting {
     _Atomic uint32_t n_there;
     uint32_t n_needed;
@@ -204,7 +205,7 @@ static void no_items_no_calls(void **state)
 
 /* ---- binding ---- */
 
-/* OS numbers of the first CPUs of an affinity; how many there are, at most n_max. */
+/* Lists up to n_max CPUs of an affinity.  Returns their number. */
 static uint32_t list_cpus(uint32_t *cpus, uint32_t n_max, const struct tn_affinity *affinity)
 {
     uint32_t n = 0;
@@ -249,7 +250,7 @@ static void the_caller_gets_its_cpus_back(void **state)
     tn_team_free(first);
     assert_affinity(&before);
 
-    /* Two teams of a thread, freed in the order of their creation and the other way round. */
+    /* Two teams of one thread, freed in both orders. */
     for (int last_first = 0; last_first < 2; last_first++) {
         first = bind_team(cpus[0]);
         struct tn_team *second = bind_team(cpus[0]);
@@ -258,7 +259,7 @@ static void the_caller_gets_its_cpus_back(void **state)
         assert_affinity(&before);
     }
 
-    /* What the caller chose itself in between stays. */
+    /* An affinity that the caller sets meanwhile is kept. */
     struct tn_affinity chosen;
     first = bind_team(cpus[0]);
     assert_true(tn_thread_bind(cpus[1]) && tn_thread_get_affinity(&chosen));
@@ -288,7 +289,7 @@ static void memory_shortage_fails_or_shrinks(void **state)
     }
 }
 
-#if !defined(_WIN32) /* there clock() is the time on the wall */
+#if !defined(_WIN32) /* on Windows clock() is wall-clock time */
 
 static void an_idle_team_uses_no_cpu_time(void **state)
 {
@@ -297,7 +298,7 @@ static void an_idle_team_uses_no_cpu_time(void **state)
     struct tn_team *team = make_team(8);
     _Atomic uint32_t never = 0;
     run_and_check(team, &loop, 100, 8);
-    /* They stop spinning soon; on a busy machine they may still have to be given the time to. */
+    /* They stop spinning soon, but a busy machine may take a while to schedule them. */
     double used = 1;
     for (int i = 0; i < 300 && used >= 0.02; i++) {
         const clock_t before = clock();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The conversion's arithmetic against its definitions: the trit threshold for
- * every 16-bit float, absmean cut into pieces, q8 at its edges.
+ * The arithmetic of conversion against its definitions: the trit threshold for every 16-bit float,
+ * absmean computed in pieces, q8 at its limits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,7 @@ static void test_f16(void **state)
     check_16(TN_DTYPE_F16, 0x7C00, tn_f16_to_f32);
 }
 
-/* Around the threshold, and anywhere. */
+/* Around the threshold, and random values. */
 static void test_f32(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void test_nonfinite(void **state)
     float single[40] = {0};
     assert_int_equal(tn_floats_find_nonfinite(TN_DTYPE_BF16, half, 40), 40);
     assert_int_equal(tn_floats_find_nonfinite(TN_DTYPE_F32, single, 40), 40);
-    half[39] = 0xFBFF; /* the largest negative f16, a small bf16 */
+    half[39] = 0xFBFF; /* the largest negative f16; as bf16 a small number */
     assert_int_equal(tn_floats_find_nonfinite(TN_DTYPE_F16, half, 40), 40);
     half[33] = 0xFC00;
     assert_int_equal(tn_floats_find_nonfinite(TN_DTYPE_F16, half, 40), 33);
@@ -162,8 +162,8 @@ static void test_q8(void **state)
     assert_int_equal(q[1], -127);
 }
 
-/* Where rows of parts are in a fused tensor of three heads of 4 rows each of q, k and v: one part
- * after the other, and head by head. */
+/* The rows of q, k and v in a fused tensor of three heads of 4 rows each: one after the other, and
+ * interleaved by head. */
 static void test_row_order(void **state)
 {
     (void)state;
@@ -184,13 +184,13 @@ static void test_row_order(void **state)
         assert_int_equal(tn_row_order_run(&permuted, r, &n_run), heads[r]);
         assert_int_equal(n_run, 4 - r % 4);
     }
-    /* Of heads of 6 rows only the first 4 are pairs. */
+    /* Of heads of 6 rows only the first 4 are paired. */
     const struct tn_row_order partial = {
         .sections = {{12, 0, 12, 12}}, .head_dim = 6, .permuted_dim = 4};
     static const uint32_t rows[12] = {0, 2, 1, 3, 4, 5, 6, 8, 7, 9, 10, 11};
     for (uint32_t r = 0; r < 12; r++)
         assert_int_equal(tn_row_order_get(&partial, r), rows[r]);
-    /* Two heads of 1 + 1 + 2 + 2 rows of q, k, v and something else, of which q, k, v are wanted,
+    /* Two heads of 1 + 1 + 2 + 2 rows of q, k, v and another matrix, of which q, k, v are selected,
      * in the third matrix of a stack. */
     const struct tn_row_order qkv = {.first = 24,
                                      .sections = {{2, 0, 1, 6}, {2, 1, 1, 6}, {4, 2, 2, 6}}};

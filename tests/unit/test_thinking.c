@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a model thinks is told from what it answers, however the text is cut; what published
- * templates know about it is found.
+ * Reasoning is separated from the answer, however the text is split; the reasoning support of
+ * published templates is detected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static bool take_part(void *arg, enum tern_part part, const char *text, size_t n
     return tn_buf_append(&((struct parts *)arg)->text[part], text, n);
 }
 
-/* Gives `text` in pieces of `cut` bytes to an answer behind `prompt`. */
+/* Feeds `text` in pieces of `cut` bytes to an answer after `prompt`. */
 static struct tern_thinking *push_all(struct parts *parts, const char *prompt, const char *text,
                                       size_t cut)
 {
@@ -55,7 +55,7 @@ static void check_split(const char *prompt, const char *text, size_t cut, const 
     tn_buf_fini(&parts.text[1]);
 }
 
-static void reasoning_is_told_from_the_answer(void **state)
+static void reasoning_is_separated_from_the_answer(void **state)
 {
     (void)state;
     static const struct {
@@ -83,7 +83,7 @@ static void reasoning_is_told_from_the_answer(void **state)
             check_split(cases[i].prompt, cases[i].text, cut, cases[i].reasoning, cases[i].said);
 }
 
-/* The same of a whole text, as a sentence says it. */
+/* The same for a complete text. */
 static void split_at_once(struct tn_buf *reasoning, struct tn_buf *said, const char *text,
                           const char *close)
 {
@@ -145,8 +145,8 @@ static void any_text_in_any_pieces(void **state)
     }
 }
 
-/* What is held back may be the beginning of a tag, and is not lost when nothing follows. */
-static void the_end_gives_what_was_held_back(void **state)
+/* Held text may be the start of a tag; it is emitted if nothing follows. */
+static void the_end_emits_held_text(void **state)
 {
     (void)state;
     static const struct {
@@ -174,7 +174,7 @@ static void the_end_gives_what_was_held_back(void **state)
     }
 }
 
-static void an_answer_that_goes_on_goes_on_where_it_was(void **state)
+static void a_continued_answer_continues_at_its_end(void **state)
 {
     (void)state;
     for (int was_inside = 0; was_inside < 2; was_inside++) {
@@ -215,7 +215,7 @@ static bool refuse(void *arg, enum tern_part part, const char *text, size_t n)
     return false;
 }
 
-static void who_refuses_is_not_asked_again(void **state)
+static void a_refusing_callback_is_not_called_again(void **state)
 {
     (void)state;
     int n_calls = 0;
@@ -228,7 +228,7 @@ static void who_refuses_is_not_asked_again(void **state)
     tern_thinking_free(t);
 }
 
-static void templates_say_what_they_know(void **state)
+static void reasoning_support_of_templates_is_detected(void **state)
 {
     (void)state;
     static const struct {
@@ -265,13 +265,13 @@ static void templates_say_what_they_know(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reasoning_is_told_from_the_answer),
+        cmocka_unit_test(reasoning_is_separated_from_the_answer),
         cmocka_unit_test(any_text_in_any_pieces),
-        cmocka_unit_test(the_end_gives_what_was_held_back),
-        cmocka_unit_test(an_answer_that_goes_on_goes_on_where_it_was),
+        cmocka_unit_test(the_end_emits_held_text),
+        cmocka_unit_test(a_continued_answer_continues_at_its_end),
         cmocka_unit_test(an_answer_continues_inside_another_tag),
-        cmocka_unit_test(who_refuses_is_not_asked_again),
-        cmocka_unit_test(templates_say_what_they_know),
+        cmocka_unit_test(a_refusing_callback_is_not_called_again),
+        cmocka_unit_test(reasoning_support_of_templates_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
