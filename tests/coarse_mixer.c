@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The mixer of coarse_mixer.h.
+ * The mixer of coarse_mixer.h, and the function that installs it in a model.
+ *
+ * It keeps its state like a recurrent layer and can only roll back to its bases.
  */
 #include "coarse_mixer.h"
 
@@ -16,13 +18,13 @@
 #define N_BASES 2u
 
 struct at {
-    uint32_t position; /* 0: not in use */
+    uint32_t position; /* 0: unused */
     float sum[WIDTH];
 };
 
 struct coarse {
     struct at now;
-    struct at bases[N_BASES]; /* the newest first */
+    struct at bases[N_BASES]; /* newest first */
     uint32_t unused[13];
 };
 static_assert(sizeof(struct coarse) % 64 == 0, "parts of states are multiples of 64 bytes");

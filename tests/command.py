@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Running the tern command in tests (standard library only).
+"""Runs the tern command in tests (standard library only).
 
   TERN          path of the command
-  TERN_RUNNER   what it runs under: "", "wine", "qemu-aarch64 -L /usr/aarch64-linux-gnu"
-  TERN_SHARED   reference data; tests that need it are skipped without it, and fail if CI=true
-"""
+  TERN_RUNNER   wrapper: "", "wine", "qemu-aarch64 -L /usr/aarch64-linux-gnu"
+  TERN_SHARED   reference data; tests that need it are skipped without it, and fail if CI=true"""
 import array
 import importlib.util
 import json
@@ -26,8 +25,8 @@ SHARED = os.environ.get("TERN_SHARED", os.path.join(ROOT, "..", "shared"))
 NATIVE = not RUNNER
 IS_WINE = os.name == "posix" and bool(RUNNER) and "wine" in os.path.basename(RUNNER[0])
 CHATTER = re.compile(r"[0-9]{4}|.*:(fixme|err):|qemu-[a-z0-9_-]+: warning: TCG doesn't")
-# Kernel levels to try; a processor lacks some. Sanitizers are slow: tests/kern runs every kernel
-# under them, here two levels are enough to see the code around the kernels.
+# Kernel levels to try; a processor may lack some. Sanitizers are slow: tests/kern runs every kernel
+# under them, so two levels suffice for the code around the kernels.
 LEVELS = (["ref", "avx2", "neon"] if os.environ.get("TERN_SANITIZE") else
           ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"])
 TIMEOUT = float(os.environ.get("TERN_TEST_TIMEOUT", "300"))
@@ -36,7 +35,7 @@ _folder = tempfile.TemporaryDirectory(prefix="tern-test-")
 
 
 def scratch(name):
-    """A path in a folder that goes away with the process."""
+    """A path in a folder that is removed with the process."""
     return os.path.join(_folder.name, name)
 
 
@@ -46,8 +45,8 @@ def own_path(path):
 
 
 def need_package(name):
-    """Starts the script again under the first Python that has a package, of the search path, then
-    the system's. Without one the test is skipped (exit code 77), with CI=true it fails."""
+    """Restarts the script with the first Python that has a package, from PATH or the system's.
+    Without one the test is skipped (exit code 77); with CI=true it fails."""
     if importlib.util.find_spec(name):
         return
     folders = [] if os.environ.get("TERN_ANOTHER_PYTHON") else (
@@ -78,7 +77,7 @@ class Result:
         self.code = done.returncode
         self.out = done.stdout
         self.err = done.stderr.decode("utf-8") if done.stderr is not None else ""
-        if RUNNER:  # the emulator's own chatter
+        if RUNNER:  # the emulator's messages
             self.err = "".join(line for line in self.err.splitlines(True)
                                if not CHATTER.match(line))
 
@@ -96,7 +95,7 @@ def tern(*args, stdin=b"", env=None, cwd=None, timeout=TIMEOUT):
 
 
 def wait_for(true, otherwise, seconds=TIMEOUT):
-    """Waits until true() gives something, and returns it; fails with the text `otherwise`."""
+    """Waits until true() returns a true value, and returns it; fails with the text `otherwise`."""
     end = time.monotonic() + seconds
     while not (value := true()):
         assert time.monotonic() < end, otherwise
@@ -105,7 +104,7 @@ def wait_for(true, otherwise, seconds=TIMEOUT):
 
 
 def wait_for_handler(process, number):
-    """Until the child has a handler for the signal (Linux; elsewhere it returns at once)."""
+    """Waits until the child handles the signal (Linux; elsewhere returns at once)."""
     end = time.monotonic() + TIMEOUT
     while os.path.exists(path := f"/proc/{process.pid}/status"):
         with open(path, encoding="ascii", errors="replace") as f:
@@ -129,7 +128,7 @@ _models = {}
 
 
 def model(source=DEMO, *flags):
-    """The converted model of a directory; made once per process."""
+    """The converted model of a folder, made once per process."""
     key = (source, flags)
     if key not in _models:
         path = scratch(f"model{len(_models)}.tern")
@@ -157,20 +156,20 @@ def floats(data):
 
 
 class TestCase(unittest.TestCase):
-    """Checks that many tests share."""
+    """Checks shared by many tests."""
 
     def ok(self, *args, **keywords):
-        """Runs; expects success. Returns the result."""
+        """Runs and expects success. Returns the result."""
         result = tern(*args, **keywords)
         self.assertEqual(result.code, 0, f"{args}: {result.err}")
         return result
 
     def refused(self, code, *args, **keywords):
-        """Runs; expects the exit code, nothing on standard output and one line of error."""
+        """Runs and expects the exit code, nothing on standard output and one line of error."""
         result = tern(*args, **keywords)
         self.assertEqual(result.code, code, f"{args}: {result.err} {result.out!r:.200}")
         self.assertEqual(result.out, b"")
-        # A slow machine sees progress before the error.
+        # On a slow machine progress precedes the error.
         lines = [l for l in result.err.splitlines() if not l.startswith("converting: ")]
         self.assertEqual(len(lines), 1, f"{args}: {result.err}")
         self.assertTrue(lines[0].startswith("tern: error: "), result.err)
@@ -179,7 +178,7 @@ class TestCase(unittest.TestCase):
 
 
 def main():
-    """Runs the tests of the program; names on standard output what was left out, and why."""
+    """Runs the program's tests; lists skipped ones with their reason on standard output."""
     result = unittest.main(verbosity=1, exit=False).result
     for test, reason in result.skipped:
         print(f"skipped: {test.id().removeprefix('__main__.')}: {reason}")

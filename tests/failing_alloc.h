@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that ends: lets allocations of the project (base/alloc.h) fail, for tests of what becomes
- * of it.  Other threads must not allocate meanwhile.
+ * Makes allocations of tern (base/alloc.h) fail, for tests of out-of-memory handling.
+ *
+ * Other threads must not allocate meanwhile.
  */
 #ifndef TN_FAILING_ALLOC_H
 #define TN_FAILING_ALLOC_H
@@ -13,7 +14,7 @@
 
 static struct {
     size_t n_good; /* allocations that still succeed */
-    size_t n_asked; /* allocations behind them */
+    size_t n_asked; /* allocations after them */
     bool fails_once;
 } failing_alloc;
 
@@ -41,13 +42,13 @@ static inline void fail_alloc_after(size_t n_good)
     failing_alloc_arm(n_good, false);
 }
 
-/* The next n_good allocations succeed, the one behind them fails, all later ones succeed. */
+/* The next n_good allocations succeed, the next one fails, all later ones succeed. */
 static inline void fail_alloc_once_after(size_t n_good)
 {
     failing_alloc_arm(n_good, true);
 }
 
-/* Lets allocations be; true: one has failed. */
+/* Ends the failures; true: one has occurred. */
 static inline bool fail_alloc_stop(void)
 {
     tn_alloc_set_hook(NULL, NULL);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""GGUF and safetensors files in tests (standard library only)."""
+"""Reads and writes GGUF and safetensors files in tests (standard library only)."""
 import array
 import json
 import struct
@@ -19,7 +19,7 @@ TYPES = {
     "Q2_0_g128": (42, 128, 34), "IQ1_BN": (134, 64, 13), "IQ2_BN": (135, 64, 16),
     "PQ2_0": (142, 128, 34), "PTQ1_0": (143, 128, 28), "IQ2_BN_R4": (335, 64, 16),
 }
-ROW_SCALES = {"IQ1_BN": 2, "IQ2_BN": 4, "IQ2_BN_R4": 4}  # bytes in front of a row
+ROW_SCALES = {"IQ1_BN": 2, "IQ2_BN": 4, "IQ2_BN_R4": 4}  # bytes before a row
 
 
 def text(value):
@@ -97,7 +97,7 @@ class Reader:
 
 
 def read(path):
-    """(keys, tensors) as write() takes them, of a file with the usual alignment."""
+    """(keys, tensors) of a file with the usual alignment, as write() takes them."""
     with open(path, "rb") as f:
         r = Reader(f.read())
     assert r.data[:4] == b"GGUF"
@@ -117,8 +117,7 @@ def read(path):
 
 
 def write_hollow(path, keys, tensors):
-    """The same with zeros for data, which take no place on the disk; tensors: (name, type,
-    shape)."""
+    """The same with zeros for data, as a sparse file; tensors: (name, type, shape)."""
     head = header(keys, tensors)
     size = sum(tensor_bytes(k, s) + -tensor_bytes(k, s) % ALIGNMENT for _, k, s in tensors)
     with open(path, "wb") as f:
@@ -127,7 +126,7 @@ def write_hollow(path, keys, tensors):
 
 
 def read_tensors(data):
-    """Of a whole file: (name, shape, type, where the type is written, where the data begin)."""
+    """Of a whole file: (name, shape, type, offset of the type, offset of the data)."""
     def number(form):
         nonlocal at
         at += struct.calcsize(form)

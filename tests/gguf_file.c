@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * The writer of gguf_file.h: appends keys and tensors to a buffer and records where each number is.
+ */
 #include "gguf_file.h"
 
 #include <assert.h>
@@ -16,7 +19,7 @@ static void put(struct gguf_file *f, const void *bytes, size_t n)
     f->n += n;
 }
 
-/* Starts a field of n bytes at the present end. */
+/* Records a field of n bytes at the current end. */
 static void mark(struct gguf_file *f, const char *kind, const char *name, const char *what,
                  size_t n)
 {
@@ -42,7 +45,7 @@ static void put_text(struct gguf_file *f, const char *text)
     put(f, text, (size_t)n);
 }
 
-/* Length and bytes of a name. */
+/* Writes the length and bytes of a name. */
 static void put_name(struct gguf_file *f, const char *kind, const char *name)
 {
     put_number(f, kind, name, "length", strlen(name), 8);

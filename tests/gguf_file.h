@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A GGUF file made in memory.  Where each number lies is remembered under a
- * name, so that a test can spoil it.
+ * A GGUF file made in memory.  The offset of each number is recorded under a name, so that a test
+ * can corrupt it.
  *
  *   version  n_tensors  n_keys
  *   key/NAME/length  key/NAME/name  key/NAME/type  key/NAME/value
@@ -33,7 +33,7 @@ struct gguf_file {
     size_t n_fields;
 };
 
-/* `bytes` is the caller's, GGUF_FILE_BYTES of them. */
+/* `bytes` [GGUF_FILE_BYTES] belongs to the caller. */
 void gguf_begin(struct gguf_file *f, unsigned char *bytes, uint32_t version, uint64_t n_tensors,
                 uint64_t n_keys);
 
@@ -50,10 +50,10 @@ void gguf_key_texts(struct gguf_file *f, const char *name, const char *const *te
 /* A tensor of [rows][cols]; rows 0: a vector.  q2_block as in tn_gguf_type_bytes. */
 void gguf_tensor(struct gguf_file *f, const char *name, uint32_t type, uint64_t cols,
                  uint64_t rows, uint32_t q2_block);
-/* After the last tensor: padding and data, all bytes `fill`. */
+/* Call after the last tensor: writes padding and data, all bytes `fill`. */
 void gguf_data(struct gguf_file *f, unsigned char fill);
 
-/* The field of that name; a test fails where there is none. */
+/* The field with that name; fails the test if there is none. */
 const struct gguf_field *gguf_field(const struct gguf_file *f, const char *name);
 /* Overwrites its first bytes. */
 void gguf_set(struct gguf_file *f, const char *field, uint64_t value);

@@ -65,7 +65,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return True
 
     def begin_file(self, data, ranges=True):
-        """Sends the head of a file's response; returns the bytes that belong to it."""
+        """Sends the head of a file's response. Returns the requested bytes."""
         wanted = re.match(r"bytes=(\d+)-$", self.headers.get("Range", ""))
         first = int(wanted.group(1)) if wanted and ranges else 0
         if first >= len(data) > 0:
@@ -81,12 +81,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def send_file(self, data, ranges=True):
         try:
             self.wfile.write(self.begin_file(data, ranges))
-        except OSError:  # the client has left
+        except OSError:  # the client has disconnected
             self.close_connection = True
         return True
 
     def cut(self, data, n_bytes, ranges=True):
-        """Sends so many bytes of the file, then closes the connection."""
+        """Sends n_bytes of the file, then closes the connection."""
         body = self.begin_file(data, ranges)
         self.wfile.write(body[:n_bytes])
         self.wfile.flush()
@@ -104,8 +104,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 class Hub:
     """`repositories`: {"owner/name": {"file": bytes}}; `actions`: [(pattern of the path, function
-    of the handler)], of which the first that returns true has answered; `listing`: rows instead
-    of the repository's own."""
+    of the handler)], the first that returns true has answered; `listing`: rows instead of the
+    repository's own."""
 
     def __init__(self, repositories, certificate=None):
         self.repositories = repositories

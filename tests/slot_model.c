@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The writer of slot_model.h.
+ * The writer of slot_model.h: declares the tensors that the slots require, then writes their bytes.
  */
 #include "slot_model.h"
 
@@ -34,7 +34,7 @@ static bool is_written(const struct tn_slot *slot, const struct slot_model *m)
            (m->optional >> slot->role & 1 && tn_slot_is_allowed(slot, &m->config));
 }
 
-/* Calls do_tensor for each required tensor in the order of the file, with its number. */
+/* Calls do_tensor for each required tensor in file order, with its number. */
 static tern_status each_tensor(struct tn_mwriter *w, const struct slot_model *m,
                                tern_status (*do_tensor)(struct tn_mwriter *w,
                                                         const struct slot_model *m,

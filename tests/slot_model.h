@@ -10,11 +10,11 @@
 #include "tern/status.h"
 
 struct slot_model {
-    struct tern_file_config config; /* of tn_config_default, with sizes */
+    struct tern_file_config config; /* from tn_config_default, with sizes */
     const struct tern_file_layer *layers;
-    uint64_t optional; /* bit k: role k too, where a layer may have it */
-    uint32_t layout; /* of projections and tables; those with scales per group get groups of 64 */
-    /* data [t->bytes] and scales [t->scale_bytes] are zeros before. */
+    uint64_t optional; /* bit k: add role k in layers where it is optional */
+    uint32_t layout; /* of projections and tables; scales per group have groups of 64 */
+    /* data [t->bytes] and scales [t->scale_bytes] are zeroed before. */
     void (*fill)(void *arg, uint8_t *data, uint8_t *scales, const struct tern_file_tensor *t);
     void *arg;
 };

@@ -8,15 +8,15 @@ import time
 
 import command
 
-# Sanitizers are slow, and have handlers of their own for faults.
+# Sanitizers are slow, and install their own handlers for faults.
 IS_SANITIZED = bool(os.environ.get("TERN_SANITIZE"))
-DEADLINE = 120  # seconds; what a loaded machine never needs
+DEADLINE = 120  # seconds; far more than a loaded machine needs
 
 
 class Terminal:
-    """A child whose standard streams are a terminal, but for those given otherwise: the tern command
-    with these arguments, or another program.  The terminal controls it unless told otherwise; when
-    such a child ends, the system may throw away what it wrote last."""
+    """A child with a terminal as its standard streams, except those given: the tern command with
+    these arguments, or another program.  By default the terminal controls it; when such a child
+    exits, the system may discard its last output."""
 
     def __init__(self, *args, program=None, env=None, size=(24, 80), controls=True,
                  **streams):
@@ -58,7 +58,7 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
 
     def modes(self):
-        """What stty shows."""
+        """The output of stty."""
         import termios
         return termios.tcgetattr(self.fd)
 
@@ -73,7 +73,7 @@ class Terminal:
         return bool(data)
 
     def expect(self, pattern, timeout=DEADLINE):
-        """Waits for bytes that match; returns and forgets what came up to their end."""
+        """Waits for matching bytes; returns and consumes everything up to their end."""
         end = time.monotonic() + timeout
         while True:
             match = re.search(pattern, self.seen, re.S)
@@ -84,15 +84,15 @@ class Terminal:
                 raise AssertionError(f"{pattern!r} did not come: {self.seen!r}")
 
     def send(self, text):
-        """Writes all of it; reads meanwhile, so that neither side waits for the other."""
+        """Writes all of it, and reads meanwhile to avoid a deadlock."""
         while text:
             if select.select([self.fd], [self.fd], [])[1]:
                 text = text[os.write(self.fd, text[:1024]):]
             self.read_some(0)
 
     def leave_by_interrupts(self):
-        """Presses Ctrl-C at the empty prompt, again after each hint; the exit code.  On a machine
-        that is slow between two of them the first is forgotten, and a third is needed."""
+        """Presses Ctrl-C at the empty prompt, again after each hint. Returns the exit code.  If the
+        machine is slow between two of them, the first is forgotten and a third is needed."""
         end = time.monotonic() + DEADLINE
         self.send(b"\x03")
         while True:
@@ -105,7 +105,7 @@ class Terminal:
                 return self.finish()[1]
 
     def finish(self, timeout=DEADLINE):
-        """Reads to the end; returns all that was left and the exit code."""
+        """Reads to the end. Returns the remaining output and the exit code."""
         end = time.monotonic() + timeout
         while self.process.poll() is None and time.monotonic() < end:
             self.read_some(0.05)

@@ -161,7 +161,7 @@ static uint32_t scale_kind(uint32_t layout)
                                       : TERN_SCALE_NONE;
 }
 
-/* Any bytes are a valid q8; f32, f16 and bf16 get ones; ternary codes must not be 3. */
+/* Any bytes are valid in q8; f32, f16 and bf16 get ones; ternary codes must not be 3. */
 static void fill(unsigned char *bytes, size_t n, uint32_t layout, struct tn_rng *rng)
 {
     static const unsigned char one_f32[4] = {0, 0, 0x80, 0x3F}, one_f16[2] = {0, 0x3C},
@@ -182,7 +182,7 @@ static void fill(unsigned char *bytes, size_t n, uint32_t layout, struct tn_rng 
 static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct shape *shape,
                                 struct tn_rng *rng, struct tern_error *err)
 {
-    /* In planes the norms and offsets stay zeros; the rows have every form. */
+    /* In planes the norms and offsets stay zero; the rows have every bit pattern. */
     union {
         float f[VOCAB];
         unsigned char bytes[VOCAB * 5 * sizeof(float) + HIDDEN + VOCAB];
@@ -193,7 +193,7 @@ static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct s
     scales.f[VOCAB - 1] = 0.25f;
     for (uint32_t r = 0; r < VOCAB && tn_layout_planes(shape->layout); r++)
         scales.bytes[scale_bytes - VOCAB + r] = (unsigned char)(r % 16);
-    unsigned char part[100]; /* pieces that divide nothing evenly */
+    unsigned char part[100]; /* a size that divides nothing evenly */
     uint64_t n_bytes;
     const struct tern_file_tensor t = {.layout = shape->layout, .rows = shape->rows,
                                        .cols = shape->cols, .n_stacked = shape->n_stacked};
@@ -217,7 +217,8 @@ static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct s
 static tern_status write_all(struct tn_mwriter *w, const struct tiny_variant *variant,
                              struct tern_error *err)
 {
-    static const unsigned char tokenizer[300] = {1, 2, 3, [299] = 4}; /* checked by others */
+    /* its content is tested elsewhere */
+    static const unsigned char tokenizer[300] = {1, 2, 3, [299] = 4};
     struct shape shapes[MAX_TENSORS];
     size_t n = list_shapes(shapes, variant);
     const struct tn_mwriter_meta meta = tiny_model_meta(variant);

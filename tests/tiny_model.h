@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The smallest model that has everything: two layers, written by the real
- * writer with weights from a generator, always the same bytes.
+ * The smallest model with every feature: two layers, written by the real writer with weights from a
+ * generator, always the same bytes.
  */
 #ifndef TINY_MODEL_H
 #define TINY_MODEL_H
@@ -19,21 +19,21 @@ struct tiny_variant {
     bool has_tokenizer;
     uint32_t context; /* 0 = 64 */
     bool has_experts; /* in layer 1: 3 of 32 rows, 2 used, a shared one of 48 */
-    bool is_rotated;  /* every matrix that can be, in blocks of 32, with signs for 96 columns */
-    uint32_t window;  /* of layer 0; 0: it has none */
+    bool is_rotated;  /* every matrix that allows it, in blocks of 32, with signs for 96 columns */
+    uint32_t window;  /* of layer 0; 0: none */
 };
 
 /* hidden 64, ffn 96, 4 heads of 16, 2 key heads, vocab 40. */
 struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant);
 
-/* Everything up to tn_mwriter_seal; the caller commits or aborts *out. */
+/* Writes everything through tn_mwriter_seal; the caller commits or aborts *out. */
 tern_status tiny_model_write(struct tn_mwriter **out, const char *path,
                              const struct tiny_variant *variant, struct tern_error *err);
 /* A finished file. */
 tern_status tiny_model_make(const char *path, const struct tiny_variant *variant,
                             struct tern_error *err);
 
-/* The bytes of such a file, for a moment written to `path`. */
+/* The bytes of such a file, which is written to `path` and removed. */
 struct tiny_image {
     unsigned char *bytes; /* tn_free */
     size_t n;

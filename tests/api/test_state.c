@@ -217,7 +217,7 @@ static void a_chat_computes_the_new_turn_only(void **state)
     tern_session_free(s);
 }
 
-/* Four conversations take turns in a scheduler whose lanes and checkpoints are barely sufficient. */
+/* Four conversations take turns in a scheduler with barely enough lanes and checkpoints. */
 static void conversations_that_take_turns_compute_the_new_turn_only(void **state)
 {
     (void)state;

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No two files of a room need each other: what calls what inside a folder is a tree as includes are
-between folders.  Read from the symbols of the object files, which know more than the includes.
+"""No two files of a folder depend on each other: calls within a folder form a tree, like includes
+between folders.  Read from the symbols of the object files, which are more reliable than
+includes.
+
 usage: check_circles.py SOURCE_DIR NM C_COMPILER OBJECT_OR_LIBRARY..."""
 import os
 import re
@@ -10,7 +12,7 @@ import sys
 
 from common import c_files, finish, planted
 
-# Circles that are meant to be, as the files of one room that reach each other.
+# Intended cycles: files of one folder that reach each other.
 KNOWN = [
     # An expression of a template calls macros and filters, which evaluate expressions.
     {f"src/text/jinja/{name}.c" for name in ("call", "eval", "filters", "filters_list",
@@ -19,7 +21,7 @@ KNOWN = [
 
 
 def read_symbols(paths, sources):
-    """Per source file: the symbols it defines and those it needs."""
+    """Per source file: the symbols that it defines and those that it needs."""
     by_name = {os.path.basename(path): path for path in sources}
     out = subprocess.run([NM, "-A", "-P", *paths], check=True, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
@@ -36,7 +38,7 @@ def read_symbols(paths, sources):
 
 
 def edges(defined, needed):
-    """file -> {file of the same room: a symbol that it takes from there}"""
+    """file -> {file of the same folder: a symbol that it uses}"""
     home = {}
     for path, names in defined.items():
         for name in names:
@@ -61,7 +63,7 @@ def reachable(graph, start):
 
 
 def circles(graph):
-    """Groups of files that all reach each other."""
+    """Groups of files that reach each other."""
     reach = {path: reachable(graph, path) for path in graph}
     groups = {frozenset(b for b in reach[a] if a in reach[b]) for a in graph if a in reach[a]}
     return sorted(groups, key=sorted)

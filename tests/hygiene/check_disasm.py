@@ -32,7 +32,7 @@ ADDRESS = {
 }
 VECTOR_OPERAND = re.compile(r"\b[vqdshbz]\d+\b")
 CALL = {"x86_64": re.compile(r"call[lq]?"), "aarch64": re.compile(r"blr?")}
-# Filling, copying, what hardened builds make of them, and the probe of big frames on Windows.
+# memset, memcpy, their hardened variants, and the probe of large frames on Windows.
 LEAVES = {"memset", "memcpy", "__memset_chk", "__memcpy_chk", "__stack_chk_fail",
           "___chkstk_ms"}
 
@@ -77,7 +77,7 @@ def check_function(member, function, code, calls):
 
 
 def expected_kernels(kern_list):
-    """The decode kernels that kern_list.h has for this architecture."""
+    """The decode kernels of kern_list.h for this architecture."""
     arch, found = "", set()
     with open(kern_list, encoding="utf-8") as f:
         for line in f:

@@ -14,7 +14,7 @@ LIMIT_BYTES = 20 * 1000 * 1000
 LIMIT_LINES = 600
 LIMIT_COLUMNS = 100
 SOURCE = (".c", ".h", ".cmake", ".sh", ".py", ".txt", ".md", ".json", ".yml", ".in", "")
-# Data made elsewhere is not ours to rewrite.
+# Data from other projects is not rewritten.
 DATA = re.compile(r"(dist/demo|tests/data)/|tests/.*/(corpus|recordings|data|roots)/")
 LICENSED = re.compile(r"\.(c|h|cmake|sh|py)$")
 CODE = re.compile(r"\.(c|h|cmake|sh|py)$|(^|/)CMakeLists\.txt$")
@@ -27,8 +27,7 @@ HOSTS = {"github.com", "git-lfs.github.com", "git-lfs", "huggingface.co", "spdx.
          "example.com", "example.org", "localhost", "arxiv.org", "www.unicode.org", "unicode.org", "schemas.microsoft.com", "aka.ms",
          "creativecommons.org", "www.w3.org", "opensource.org", "www.debian.org", "cmocka.org",
          "127.0.0.1", "app.example.com", "evil.example", "app.example.com.evil.example"}
-# Names and addresses that documents may use because nobody can own them (RFC 2606, RFC 5737), and
-# this computer's.
+# Names and addresses reserved for documents (RFC 2606, RFC 5737), and this computer's.
 RESERVED = re.compile(r"(?:^|\.)example$|^192\.0\.2\.\d+$|^127\.\d+\.\d+\.\d+$")
 REGISTRY = re.compile(r"\b(?:deb|ftp|security|snapshot|files|registry|repo1?|proxy|static)\."
                       r"(?:debian|pythonhosted|npmjs|maven|golang|crates)\.\w+|\bpypi\.\w+|"

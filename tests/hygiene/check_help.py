@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The README and the examples name only commands and flags that the program has.
+"""The README and the examples use only commands and flags that the program has.
+
 usage: check_help.py SOURCE_DIR TERN"""
 import os
 import re
@@ -12,7 +13,7 @@ from common import finish, planted, read
 FILES = ("README.md", "bench/README.md", "convert/README.md", "dist/README.md",
          "src/server/README.md", "dist/packaging/EXAMPLES.txt",
          "dist/run-demo.sh")
-# A call of the program: "tern", "./tern", ".\tern.exe", "build/release/tern", then words.
+# An invocation: "tern", "./tern", ".\tern.exe", "build/release/tern", then words.
 CALL = re.compile(r"(?:^|[\s`$/\\])tern(?:\.exe)? ([^`\n]*)")
 
 

@@ -14,11 +14,11 @@ from common import finish, planted, project_files, read
 FINISHED = ("README.md", "bench/", "convert/", "dist/", "include/", "src/README.md", "src/app/",
             "src/arch/", "src/base/", "src/chat/", "src/engine/", "src/file/", "src/grammar/",
             "src/hub/", "src/kern/", "src/measure/", "src/model/", "src/par/", "src/plat/",
-            "src/repl/", "src/server/", "src/text/", "sysinfo/", "tests/data/README.md",
-            "tests/hygiene/")
+            "src/repl/", "src/server/", "src/text/", "sysinfo/", "tests/")
 SOURCE = re.compile(r"\.(c|h|cmake|sh|py|js|mjs|html|md|txt)$")
 # Recorded and generated text, and the two files that have to contain the words.
-DATA = re.compile(r"dist/demo/|tests/golden/data/|tests/.*/(corpus|recordings|data|roots)/|"
+DATA = re.compile(r"dist/demo/|tests/golden/data/|tests/data/story/|"
+                  r"tests/.*/(corpus|recordings|data|roots)/|"
                   r"tests/manifest/.*\.txt$|tests/hygiene/(check_words\.py|words_allowed\.txt)$|"
                   r"unicode_tables\.c$")
 ALLOWED = "tests/hygiene/words_allowed.txt"

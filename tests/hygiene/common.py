@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""What the hygiene checks share.
+"""Helpers of the hygiene checks.
 
 A check is a function from a folder (or file) to a list of violations.  Each script first shows
-that its check finds planted violations, so that a check which has gone blind fails, and then runs
-it on the real tree.
-"""
+that its check detects planted violations, so that a broken check fails, and then runs it on the
+tree."""
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
-# The line with which objdump begins a member: "x.o:  file format", of LLVM "lib.a(x.o): file format".
+# The line with which objdump begins a member: "x.o:  file format", of LLVM "lib.a(x.o): file
+# format".
 MEMBER = re.compile(r"(?:.*\()?([^\s()]+)\)?:\s+file format")
 C_FOLDERS = ("include", "src", "sysinfo", "convert")
 
@@ -58,7 +58,7 @@ def read(root, path):
 
 
 def project_files(root):
-    """What belongs to the project: git's list where there is one, else all but build folders."""
+    """The project's files: git's list if there is one, else everything except build folders."""
     try:
         out = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout

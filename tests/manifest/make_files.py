@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Adds .tern files to tests/data/tern: one per layout and kind of source, as small as they can be.
+"""Adds .tern files to tests/data/tern: one per layout and kind of source, as small as possible.
 
-  make_files.py [NAME...]    makes the files that are missing; those that are there stay
+  make_files.py [NAME...]    makes missing files; existing ones are kept
 
-Released files must open for ever and give the same logits (manifest.py, files.txt), so a file that
-is committed is never made anew, whatever the converter writes today.
-"""
+Released files must open forever and give the same logits (manifest.py, files.txt), so a
+committed file is never rewritten, whatever the converter writes today."""
 import json
 import math
 import os
@@ -29,7 +28,7 @@ NORMS = {"input_layernorm": HIDDEN, "post_attention_layernorm": HIDDEN,
 
 
 def bf16(values):
-    """Floats as bf16, the low bits cut off."""
+    """Floats as bf16, truncated."""
     data = gguf.f32(values)
     out = bytearray(len(data) // 2)
     out[0::2], out[1::2] = data[2::4], data[3::4]
@@ -37,7 +36,7 @@ def bf16(values):
 
 
 def bitnet(name, activation, tied):
-    """A folder in the form of BitNet b1.58 with random bf16 weights."""
+    """A folder in the format of BitNet b1.58 with random bf16 weights."""
     folder, rng = scratch(name), random.Random(name)
     os.makedirs(folder)
 
@@ -85,7 +84,7 @@ MAKERS = {
     "bf16-relu2-head-q8": small("q8"), "bf16-relu2-head-q6": small("q6"),
     "bf16-relu2-head-q4": small("q4"), "bf16-relu2-head-f16": small("f16"),
     "bf16-relu2-head-bf16": small("bf16"), "bf16-relu2-head-f32": small("f32"),
-    # T2 only; a head beside the embedding (Q8)
+    # T2 only; a separate head (Q8)
     "bf16-silu-untied": small("q8", "silu", False),
     # scales for groups of columns (f16), inputs of 16 bits, a ternary head; tokenizer, template
     "folder-bonsai": reference("models", "tiny-bonsai"),

@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What users, programs and files may rely on, pinned line by line in the *.txt beside this script:
+"""Interfaces that users, programs and files rely on, pinned line by line in the *.txt beside this
+script:
 
   convert.txt        SHA-256 of the .tern file of each reference model and GGUF file
   logits.txt         SHA-256 of their logits (embedding models: vectors) with f32, f16 and q8 caches
-  files.txt          the same of the .tern files in tests/data/tern, which stay as they are
+  files.txt          the same of the .tern files in tests/data/tern, which never change
   templates.txt      four digits of the SHA-256 of every conversation's rendering, by template
   ids.txt            SHA-256 of the ids of every conversation and of a text, by model and template
   interface.txt      flags with choices and defaults, exit codes, keys of every JSON output
   server.txt         metrics, keys of answers and types of events, types and codes of errors
-  symbols.txt        what the library exports
+  symbols.txt        exported symbols of the library
 
-A change of a line is a change for somebody: rebuilding and speeding up keep them all.  Whoever
-changes one writes the file anew and commits it with the change, and the commit says why the line
-had to change and what users must do about it:
+A changed line affects a user: refactoring and optimising change none.  Commit a rewritten file
+with the change that causes it; the commit message says why the line had to change and what users
+must do about it:
 
-  manifest.py               compares all (this is the test `manifest`), naming the lines that differ
-  manifest.py --write       writes all files anew
+  manifest.py               compares all (the test `manifest`) and prints the lines that differ
+  manifest.py --write       rewrites all files
   manifest.py --write ids   one of them
 
-A .tern file in tests/data/tern is never written anew: make_files.py beside this script made them,
-and adds files for new layouts and sources.
-"""
+A .tern file in tests/data/tern is never rewritten: make_files.py beside this script made them,
+and adds files for new layouts and sources."""
 import concurrent.futures
 import glob
 import hashlib
@@ -87,7 +87,7 @@ _converted = {}
 
 
 def convert(source):
-    """The path of the .tern file, or the exit code of what cannot be converted."""
+    """The path of the .tern file, or the exit code of a failed conversion."""
     name, path = source
     out = scratch(name.replace("/", "-") + ".tern")
     result = tern("convert", path, "-o", out, "-q", *flags_of(name, path))
@@ -97,7 +97,7 @@ def convert(source):
 
 
 def models():
-    """name -> path, or the exit code; made once."""
+    """name -> path, or the exit code; converted once."""
     if not _converted:
         _converted.update(zip((name for name, _ in sources()), in_parallel(convert, sources())))
     return _converted
@@ -151,7 +151,7 @@ def conversations():
 
 
 def make_templates():
-    """Every template with every conversation, tools and variables included."""
+    """Every template with every conversation, including tools and variables."""
     paths = sorted(glob.glob(os.path.join(ROOT, "tests", "text", "templates", "*.jinja")))
     cases = conversations()
     requests = scratch("render.jsonl")
@@ -209,7 +209,7 @@ def flags_of_help(name):
 
 
 def keys_of(value, path=""):
-    """Paths of all keys below a JSON value; those of lists are joined."""
+    """Paths of all keys below a JSON value; the elements of lists are merged."""
     if isinstance(value, dict):
         found = set()
         for key, member in value.items():
@@ -245,7 +245,7 @@ def json_outputs():
         b'{"role":"user","content":"Hi"}\n{"set":{"temp":0.5}}\n{"no":1}\n')).out
 
 
-# Arguments -> what the program answers with.  Words in braces are paths.
+# Arguments -> exit code of the program.  Words in braces are paths.
 EXITS = (
     ("--version",), ("help",), ("juggle",), ("run", "--no-such-flag"), ("run", "--temp", "9"),
     ("run", "{demo}", "--raw", "-p", ""), ("run", "{none}", "-p", "x"),
@@ -296,7 +296,7 @@ def make_interface():
 # ---- the server ----
 
 HI = [{"role": "user", "content": "Hi"}]
-# Name, path, a request that is answered.
+# Name, path, a request that succeeds.
 ANSWERS = (
     ("/v1/chat/completions", {"messages": HI, "max_tokens": 2, "logprobs": True}),
     ("/v1/completions", {"prompt": "The", "max_tokens": 2, "logprobs": 1}),
@@ -318,7 +318,7 @@ GETS = ("/health", "/v1/health", "/v1/models", "/models", "/props", "/slots", "/
 STREAMS = ANSWERS[0], ANSWERS[2], ANSWERS[3]
 CHATS = ("/v1/chat/completions", "/v1/messages", "/api/chat")
 TEXTS = ("/v1/completions", "/completion", "/api/generate", "/v1/responses")
-# What is wrong -> members that replace those of a request above.
+# Error -> members that replace those of a request above.
 FAULTS = (
     ("unknown model", {"model": "no-such-model"}), ("temperature 9", {"temperature": 9}),
     ("temperature text", {"temperature": "hot"}), ("negative limit", {
@@ -340,7 +340,7 @@ FAULTS = (
 
 
 def error_of(status, data):
-    """Status, type and code of an error; never its words."""
+    """Status, type and code of an error; never its text."""
     try:
         value = json.loads(data)
     except ValueError:
@@ -443,7 +443,7 @@ def made(name):
 
 
 def explain(name, line, other):
-    """Which conversations of a template differ; else nothing."""
+    """The conversations of a template that differ, if any."""
     if name != "templates" or other is None:
         return ""
     old, new = line.split(": ")[1].split(), other.split(": ")[1].split()
@@ -454,7 +454,7 @@ def explain(name, line, other):
 
 
 def differences(name, want, got):
-    """What is missing and what is new, in the order of the file."""
+    """Missing and new lines, in the order of the file."""
     missing = [line for line in want if line not in set(got)]
     for line in missing:
         others = [g for g in got if g.split(": ")[0] == line.split(": ")[0] and g not in set(want)]
