@@ -127,8 +127,8 @@ static void add_time(double *known, double seconds)
     *known += NEW_TIME * (TN_MAX(TN_MIN(seconds, most), least) - *known);
 }
 
-void tn_draft_costs_took(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
-                         uint32_t n_ids, double seconds)
+void tn_draft_costs_record(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
+                           uint32_t n_ids, double seconds)
 {
     if (n_rows > TN_DRAFT_MAX_ROWS)
         return; /* drafts are never used then */
@@ -198,7 +198,7 @@ static void start_comparing(struct tn_draft_odds *odds, const uint32_t *ids, uin
     odds->class_of_draft = draft_class;
 }
 
-void tn_draft_odds_saw(struct tn_draft_odds *odds, uint32_t id)
+void tn_draft_odds_record(struct tn_draft_odds *odds, uint32_t id)
 {
     if (odds->n_draft == 0)
         return;
@@ -262,14 +262,14 @@ void tn_drafter_fini(struct tn_drafter *d)
     tn_matcher_fini(&d->matcher);
 }
 
-void tn_drafter_read(struct tn_drafter *d, uint32_t id)
+void tn_drafter_add_prompt(struct tn_drafter *d, uint32_t id)
 {
     tn_matcher_add(&d->matcher, id);
 }
 
-void tn_drafter_saw(struct tn_drafter *d, uint32_t id)
+void tn_drafter_add_chosen(struct tn_drafter *d, uint32_t id)
 {
-    tn_draft_odds_saw(&d->odds, id);
+    tn_draft_odds_record(&d->odds, id);
     tn_matcher_add(&d->matcher, id);
 }
 

@@ -57,8 +57,8 @@ struct tn_draft_costs {
 };
 
 /* Records an evaluation of n_rows, of which n_answers were no drafts, that yielded n_ids. */
-void tn_draft_costs_took(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
-                         uint32_t n_ids, double seconds);
+void tn_draft_costs_record(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
+                           uint32_t n_ids, double seconds);
 
 /* ---- number of drafts ---- */
 
@@ -85,7 +85,7 @@ uint32_t tn_draft_choose(struct tn_draft_odds *odds, const struct tn_draft_costs
                          struct tn_draft_step *step, const uint32_t *ids, uint32_t n,
                          uint32_t n_match);
 /* Records a chosen id. */
-void tn_draft_odds_saw(struct tn_draft_odds *odds, uint32_t id);
+void tn_draft_odds_record(struct tn_draft_odds *odds, uint32_t id);
 
 /* ---- drafter ---- */
 
@@ -104,8 +104,8 @@ struct tn_drafter {
 tern_status tn_drafter_init(struct tn_drafter *d, uint32_t capacity, struct tern_error *err);
 void tn_drafter_fini(struct tn_drafter *d);
 /* Records the next id: of the prompt, or a chosen one. */
-void tn_drafter_read(struct tn_drafter *d, uint32_t id);
-void tn_drafter_saw(struct tn_drafter *d, uint32_t id);
+void tn_drafter_add_prompt(struct tn_drafter *d, uint32_t id);
+void tn_drafter_add_chosen(struct tn_drafter *d, uint32_t id);
 /* Writes the ids [n_max] that this step should verify and adds them to the step.  Returns their
  * number.  n_max may be 0. */
 uint32_t tn_drafter_next(struct tn_drafter *d, const struct tn_draft_costs *costs,

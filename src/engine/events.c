@@ -6,7 +6,7 @@
  */
 #include "engine/steps.h"
 
-bool tn_say_event(struct tn_steps *s, struct tn_request *r, struct tern_event *event)
+bool tn_emit_event(struct tn_steps *s, struct tn_request *r, struct tern_event *event)
 {
     event->request = r->id;
     event->arg = r->asked.arg;
@@ -32,7 +32,7 @@ void tn_end_request(struct tn_steps *s, struct tn_request *r, enum tern_stop sto
         event.status = why->status;
         event.error = *why;
     }
-    (void)tn_say_event(s, r, &event);
+    (void)tn_emit_event(s, r, &event);
 }
 
 void tn_end_lane(struct tn_steps *s, struct tn_lane *lane, enum tern_stop stop,

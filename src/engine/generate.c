@@ -24,7 +24,7 @@ struct listener {
     struct tern_event end;
 };
 
-static void give_text(struct listener *l, const struct tern_event *event)
+static void send_text(struct listener *l, const struct tern_event *event)
 {
     if (event->n_text > 0 && l->params->on_text && !l->has_refused)
         l->has_refused = !l->params->on_text(l->params->arg, event->text, event->n_text);
@@ -41,7 +41,7 @@ static bool on_event(void *arg, struct tn_request *r, const struct tern_event *e
         p->on_token(p->arg, event->id);
     if (event->kind == TERN_EVENT_END)
         l->end = *event;
-    give_text(l, event);
+    send_text(l, event);
     return !l->has_refused;
 }
 

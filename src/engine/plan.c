@@ -289,22 +289,23 @@ static void plan_caps(struct tern_plan *plan, const struct tern_plan_model *mode
 
 static void plan_new_tokens(struct tern_plan *plan, const struct tern_plan_limits *limits)
 {
-    uint32_t wish = limits->max_tokens ? limits->max_tokens : plan->default_new_tokens;
+    uint32_t requested = limits->max_tokens ? limits->max_tokens : plan->default_new_tokens;
     uint32_t room = plan->n_ctx - limits->n_prompt;
-    plan->max_new_tokens = TN_MIN(wish, TN_MIN(plan->cap_new_tokens, room));
-    plan->capped = limits->caps == TERN_CAPS_TIERS && plan->cap_new_tokens < wish &&
+    plan->max_new_tokens = TN_MIN(requested, TN_MIN(plan->cap_new_tokens, room));
+    plan->capped = limits->caps == TERN_CAPS_TIERS && plan->cap_new_tokens < requested &&
                    plan->cap_new_tokens <= room;
-    const char *bound_by = plan->capped                  ? "cap"
-                           : plan->max_new_tokens < wish ? "context"
-                           : limits->max_tokens          ? "user"
-                                                         : "default";
+    const char *bound_by = plan->capped                       ? "cap"
+                           : plan->max_new_tokens < requested ? "context"
+                           : limits->max_tokens               ? "user"
+                                                              : "default";
     tn_plan_reason(plan, "max_new_tokens", plan->max_new_tokens, NULL, bound_by,
-                   "wish %u, cap %u, room in the context %u", wish, plan->cap_new_tokens, room);
+                   "requested %u, cap %u, room in the context %u", requested,
+                   plan->cap_new_tokens, room);
     bool pressed = plan->tier < tier_of(plan->available_bytes);
     if (plan->capped)
         tn_plan_notice(plan, "-n %u is more than the cap of %u (%s%s); --caps memory or off lifts "
                              "it",
-                       wish, plan->cap_new_tokens,
+                       requested, plan->cap_new_tokens,
                        pressed ? "memory is short here" : tiers[plan->tier].range,
                        pressed ? "" : " of memory available");
 }

@@ -230,8 +230,8 @@ static tern_status check_prompt(const struct tern_plan_limits *limits, uint32_t 
                    want < model->n_ctx ? " or raise --ctx" : "");
 }
 
-static void say_context(struct tern_plan *plan, const struct tern_plan_model *model,
-                        const struct tern_plan_limits *limits, uint32_t want, uint64_t budget)
+static void note_context(struct tern_plan *plan, const struct tern_plan_model *model,
+                         const struct tern_plan_limits *limits, uint32_t want, uint64_t budget)
 {
     struct tn_plan_size size;
     if (plan->n_ctx < want) {
@@ -250,7 +250,7 @@ static void say_context(struct tern_plan *plan, const struct tern_plan_model *mo
                        model->n_ctx, plan->n_ctx);
 }
 
-static void say_cache(struct tern_plan *plan, const struct tern_plan_limits *limits)
+static void note_cache(struct tern_plan *plan, const struct tern_plan_limits *limits)
 {
     const char *name = tern_kv_text(plan->kv);
     if (limits->has_kv)
@@ -351,8 +351,8 @@ tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *ma
     if (plan->n_ctx < least_ctx)
         return refuse(plan, machine, model, limits, budget, want, least_ctx, err);
     plan->has_model = true;
-    say_context(plan, model, limits, want, budget);
-    say_cache(plan, limits);
+    note_context(plan, model, limits, want, budget);
+    note_cache(plan, limits);
     plan_checkpoints(plan, model, budget);
     predict(plan, model);
     return tn_ok(err);

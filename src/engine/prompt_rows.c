@@ -8,20 +8,20 @@
 
 /* Emits events for the ids after the n rows computed from position `first` on; the very first id
  * has no log-probability. */
-static void say_prompt(struct tn_steps *s, struct tn_lane *lane, uint32_t first)
+static void emit_prompt_events(struct tn_steps *s, struct tn_lane *lane, uint32_t first)
 {
     struct tn_request *r = lane->request;
     const uint32_t n_each = tn_request_n_logprobs(r);
     struct tern_event event = {.kind = TERN_EVENT_PROMPT, .id = r->asked.ids[0]};
     if (first == 0)
-        (void)tn_say_event(s, r, &event);
+        (void)tn_emit_event(s, r, &event);
     for (uint32_t i = 0; i < lane->n_rows && first + i + 1 < r->asked.n_ids; i++) {
         struct tern_token_logprob *out = r->logprobs + (1 + (size_t)i) * n_each;
         event.id = r->asked.ids[first + i + 1];
         event.logprobs = out;
         event.n_logprobs = tn_logprobs(out, n_each, lane->logits + (size_t)i * tn_steps_vocab(s),
                                        tn_steps_vocab(s), event.id);
-        (void)tn_say_event(s, r, &event);
+        (void)tn_emit_event(s, r, &event);
     }
 }
 
@@ -64,14 +64,14 @@ void tn_finish_prompt(struct tn_steps *s, struct tn_lane *lane)
     r->result.n_prompt_evaluated += lane->n_rows;
     event.n_done = r->result.n_prompt_evaluated;
     event.n_total = event.n_done + r->result.n_prompt - n_past;
-    (void)tn_say_event(s, r, &event);
+    (void)tn_emit_event(s, r, &event);
     if (r->asked.prompt_logprobs)
-        say_prompt(s, lane, n_past - lane->n_rows);
+        emit_prompt_events(s, lane, n_past - lane->n_rows);
     if (n_past == r->asked.n_ids)
         end_prompt(s, lane);
 }
 
-void tn_finish_again(struct tn_lane *lane)
+void tn_finish_recomputed(struct tn_lane *lane)
 {
     lane->sequence->n_past += lane->n_rows;
     tn_sequence_checkpoint_spaced(lane->sequence);

@@ -83,7 +83,7 @@ static tern_status start_drafts(struct tn_request *r, uint32_t n_ctx, struct ter
     const size_t longest = TN_MIN((size_t)n_ctx + 1, asked->n_ids + asked->max_tokens);
     tern_status status = tn_drafter_init(&r->drafter, (uint32_t)longest, err);
     for (size_t i = 0; i < asked->n_ids && status == TERN_OK; i++)
-        tn_drafter_read(&r->drafter, asked->ids[i]);
+        tn_drafter_add_prompt(&r->drafter, asked->ids[i]);
     return status;
 }
 

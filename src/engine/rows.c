@@ -166,7 +166,7 @@ static uint32_t add_again(struct tn_steps *s, struct tn_lane *lane, uint32_t roo
         return 0;
     }
     add_rows(s, lane, q->ids + q->n_past, n);
-    lane->is_again = true;
+    lane->is_recomputed = true;
     s->has_prompts = true;
     return n;
 }
@@ -248,7 +248,7 @@ static struct tn_head_need need_of(const struct tn_steps *s, const struct tn_lan
 static uint32_t first_wanted(const struct tn_lane *lane)
 {
     const struct tern_request *asked = &lane->request->asked;
-    if (lane->is_again)
+    if (lane->is_recomputed)
         return lane->n_rows;
     if (!asked->n_logprobs && !asked->prompt_logprobs &&
         tn_generation_is_decided(&lane->request->generation))
@@ -292,7 +292,7 @@ static void add_wanted(struct tn_steps *s)
 static void begin_lane(struct tn_lane *lane)
 {
     lane->n_rows = lane->n_ids = lane->first_wanted = 0;
-    lane->is_again = false;
+    lane->is_recomputed = false;
     lane->logits = NULL;
     if (!lane->request)
         return;

@@ -44,16 +44,16 @@ bool tn_sequence_grow(struct tn_sequence *s, uint32_t n)
 
 /* ---- rollback ---- */
 
-/* How to reach a position: from a checkpoint, or (NULL) from the current state. */
-struct way {
+/* A reachable position and its source: a checkpoint, or (NULL) the current state. */
+struct rollback {
     uint32_t position;
-    struct tn_checkpoint *from;
+    struct tn_checkpoint *checkpoint;
 };
 
-/* The way to the last reachable position up to n. */
-static struct way find_way(const struct tn_sequence *s, uint32_t n)
+/* The rollback to the last reachable position up to n. */
+static struct rollback find_rollback(const struct tn_sequence *s, uint32_t n)
 {
-    struct way best = {TN_MIN(s->n_past, n), NULL};
+    struct rollback best = {TN_MIN(s->n_past, n), NULL};
     if (!s->state)
         return best;
     const uint32_t want = best.position;
@@ -64,35 +64,36 @@ static struct way find_way(const struct tn_sequence *s, uint32_t n)
             continue;
         const uint32_t position = tn_state_kept_reach(s->states, one->kept, want);
         if (position > best.position)
-            best = (struct way){position, one};
+            best = (struct rollback){position, one};
     }
     return best;
 }
 
-/* Sets the state of s to that of `from` at the end of the way. */
-static void go(struct tn_sequence *s, const struct tn_sequence *from, struct way way)
+/* Sets the state of s to that of `from` at the rollback's position. */
+static void apply_rollback(struct tn_sequence *s, const struct tn_sequence *from,
+                           struct rollback rollback)
 {
     if (!s->state)
         return;
-    if (way.from) {
-        tn_state_restore(s->states, s->state, way.from->kept);
-        way.from->last_used = ++s->checkpoints->n_uses;
+    if (rollback.checkpoint) {
+        tn_state_restore(s->states, s->state, rollback.checkpoint->kept);
+        rollback.checkpoint->last_used = ++s->checkpoints->n_uses;
     } else if (s != from) {
         memcpy(s->state, from->state, s->states->bytes.sequence);
     }
-    tn_state_truncate(s->states, s->state, way.position);
+    tn_state_truncate(s->states, s->state, rollback.position);
 }
 
 uint32_t tn_sequence_reach(const struct tn_sequence *s, uint32_t n)
 {
-    return find_way(s, n).position;
+    return find_rollback(s, n).position;
 }
 
 uint32_t tn_sequence_truncate(struct tn_sequence *s, uint32_t n)
 {
-    const struct way way = find_way(s, n);
-    go(s, s, way);
-    s->n_past = way.position;
+    const struct rollback rollback = find_rollback(s, n);
+    apply_rollback(s, s, rollback);
+    s->n_past = rollback.position;
     if (s->state)
         tn_checkpoints_drop(s->checkpoints, s->number, s->n_past);
     while (s->n_blocks > tn_div_ceil_u32(s->n_past, TN_KV_BLOCK))
@@ -105,16 +106,16 @@ uint32_t tn_sequence_truncate(struct tn_sequence *s, uint32_t n)
 uint32_t tn_sequence_share(struct tn_sequence *s, const struct tn_sequence *from, uint32_t n)
 {
     assert(n <= from->n_past && s != from);
-    const struct way way = find_way(from, n);
-    const uint32_t n_blocks = tn_div_ceil_u32(way.position, TN_KV_BLOCK);
+    const struct rollback rollback = find_rollback(from, n);
+    const uint32_t n_blocks = tn_div_ceil_u32(rollback.position, TN_KV_BLOCK);
     for (uint32_t i = 0; i < n_blocks; i++)
         tn_cache_pool_hold(s->pool, from->blocks[i]);
     (void)tn_sequence_truncate(s, 0);
     memcpy(s->blocks, from->blocks, n_blocks * sizeof *s->blocks);
-    memcpy(s->ids, from->ids, way.position * sizeof *s->ids);
+    memcpy(s->ids, from->ids, rollback.position * sizeof *s->ids);
     s->n_blocks = n_blocks;
-    s->n_past = way.position;
-    go(s, from, way);
+    s->n_past = rollback.position;
+    apply_rollback(s, from, rollback);
     if (s->state)
         tn_checkpoints_share(s->checkpoints, s->number, from->number, s->n_past);
     /* Copied now, so that sharing never causes another sequence to run out of memory later. */

@@ -24,8 +24,8 @@ static tern_status evaluate(struct tn_steps *s, double *seconds, struct tern_err
 
 static void finish_rows(struct tn_steps *s, struct tn_lane *lane)
 {
-    if (lane->is_again)
-        tn_finish_again(lane);
+    if (lane->is_recomputed)
+        tn_finish_recomputed(lane);
     else if (lane->is_decoding)
         tn_finish_answer(s, lane);
     else
@@ -72,6 +72,6 @@ tern_status tn_steps_run(struct tn_steps *s, struct tern_error *err)
     if (s->has_prompts)
         s->row_s = seconds / b->n_rows;
     else
-        tn_draft_costs_took(&s->work->draft_costs, b->n_spans, b->n_rows, n_ids, seconds);
+        tn_draft_costs_record(&s->work->draft_costs, b->n_spans, b->n_rows, n_ids, seconds);
     return TERN_OK;
 }

@@ -34,7 +34,7 @@ struct tn_lane {
     uint32_t n_rows;     /* 0: none */
     uint32_t row;        /* index of the first */
     uint32_t n_ids;      /* ids chosen from them */
-    bool is_again;       /* recomputed after a rollback */
+    bool is_recomputed;       /* after a rollback: no events */
     uint32_t first_wanted;    /* first row with logits; all later ones have them too */
     struct tn_head_need need; /* of each of those rows */
     const float *logits;      /* [n_rows - first_wanted][vocab]; NULL: not requested */
@@ -78,7 +78,7 @@ tern_status tn_steps_run(struct tn_steps *s, struct tern_error *err);
 /* ---- events.c ---- */
 
 /* Emits an event to the front; fills in its request and arg. */
-bool tn_say_event(struct tn_steps *s, struct tn_request *r, struct tern_event *event);
+bool tn_emit_event(struct tn_steps *s, struct tn_request *r, struct tern_event *event);
 /* Emits the last event of a request that no longer runs, or never did.  `why`: an error, or NULL.
  */
 void tn_end_request(struct tn_steps *s, struct tn_request *r, enum tern_stop stop,
@@ -122,6 +122,6 @@ void tn_finish_answer(struct tn_steps *s, struct tn_lane *lane);
 
 void tn_finish_prompt(struct tn_steps *s, struct tn_lane *lane);
 /* Handles rows that were recomputed; their events were emitted before. */
-void tn_finish_again(struct tn_lane *lane);
+void tn_finish_recomputed(struct tn_lane *lane);
 
 #endif

@@ -53,7 +53,7 @@ static void push_token(struct tn_steps *s, struct tn_lane *lane, uint32_t id)
     lane->is_decoding = true;
     lane->next_id = id;
     lane->n_ids++;
-    const bool is_wanted = tn_say_event(s, r, &event);
+    const bool is_wanted = tn_emit_event(s, r, &event);
     if (!is_wanted && !(is_last && stop == TERN_STOP_STRING))
         stop = TERN_STOP_INTERRUPT;
     if (is_last || !is_wanted)
@@ -71,7 +71,7 @@ bool tn_choose_token(struct tn_steps *s, struct tn_lane *lane, uint32_t i)
     }
     const bool is_right = i + 1 < lane->n_rows && s->ids[lane->row + i + 1] == id;
     r->result.n_accepted += is_right;
-    tn_drafter_saw(&r->drafter, id);
+    tn_drafter_add_chosen(&r->drafter, id);
     push_token(s, lane, id);
     return is_right;
 }

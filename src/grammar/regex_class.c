@@ -31,7 +31,7 @@ uint32_t tn_regex_next(struct tn_regex_text *t)
     return c;
 }
 
-static bool take(struct tn_regex_text *t, char c)
+static bool accept_byte(struct tn_regex_text *t, char c)
 {
     if (t->at == t->end || *t->at != c)
         return false;
@@ -107,7 +107,7 @@ static bool read_long_unit(struct tn_regex_text *t, uint32_t *c)
     *c = 0;
     while (t->at < t->end && hex_value(*t->at) < 16 && *c <= TN_LAST_CHARACTER)
         *c = *c * 16 + hex_value(*t->at++);
-    if (t->at == begin || *c > TN_LAST_CHARACTER || !take(t, '}'))
+    if (t->at == begin || *c > TN_LAST_CHARACTER || !accept_byte(t, '}'))
         return tn_regex_refuse(t, TERN_USAGE, begin, "not a code point");
     return true;
 }
@@ -116,7 +116,7 @@ static bool read_long_unit(struct tn_regex_text *t, uint32_t *c)
 static bool read_unit(struct tn_regex_text *t, uint32_t *c)
 {
     uint32_t low;
-    if (take(t, '{'))
+    if (accept_byte(t, '{'))
         return read_long_unit(t, c);
     if (!read_hex(t, 4, c))
         return false;
@@ -209,7 +209,7 @@ static bool read_member(struct tn_regex_text *t, struct tn_character_set *set, b
                         uint32_t *c)
 {
     *is_set = false;
-    if (!take(t, '\\')) {
+    if (!accept_byte(t, '\\')) {
         *c = tn_regex_next(t);
         return true;
     }
@@ -279,11 +279,11 @@ static bool invert(struct tn_regex_text *t, struct tn_character_set *set)
 bool tn_regex_brackets(struct tn_regex_text *t, struct tn_character_set *set)
 {
     const char *begin = t->at - 1;
-    const bool is_inverse = take(t, '^');
+    const bool is_inverse = accept_byte(t, '^');
     while (t->at < t->end && *t->at != ']')
         if (!read_range(t, set))
             return false;
-    if (!take(t, ']'))
+    if (!accept_byte(t, ']'))
         return tn_regex_refuse(t, TERN_USAGE, begin, "unclosed class");
     return !is_inverse || invert(t, set);
 }

@@ -131,7 +131,7 @@ static void refuse(struct tn_conn *conn, int status, const char *why)
                  &body);
 }
 
-static void look_at_head(struct tn_conn *conn)
+static void handle_head(struct tn_conn *conn)
 {
     struct tn_http_request *request = &conn->request;
     if (!conn->host->on_head(conn->host->arg, conn))
@@ -144,7 +144,7 @@ static void look_at_head(struct tn_conn *conn)
 }
 
 /* Consumes bytes of the request.  The rest belongs to the next one. */
-static size_t take(struct tn_conn *conn, const char *bytes, size_t n, uint64_t now_ns)
+static size_t consume(struct tn_conn *conn, const char *bytes, size_t n, uint64_t now_ns)
 {
     size_t i = 0;
     struct tn_http_request *request = &conn->request;
@@ -154,7 +154,7 @@ static size_t take(struct tn_conn *conn, const char *bytes, size_t n, uint64_t n
         size_t n_taken = tn_http_feed(request, bytes + i, n - i);
         i += n_taken;
         if (request->state == TN_HTTP_HEAD_DONE) {
-            look_at_head(conn);
+            handle_head(conn);
         } else if (request->state == TN_HTTP_FAILED) {
             refuse(conn, request->status, request->why);
         } else if (request->state == TN_HTTP_DONE) {
@@ -189,7 +189,7 @@ void tn_conn_read(struct tn_conn *conn, char *scratch, size_t n_scratch, uint64_
         take_end(conn, now_ns);
     if (n <= 0)
         return;
-    size_t i = conn->state == TN_CONN_READING ? take(conn, scratch, (size_t)n, now_ns) : 0;
+    size_t i = conn->state == TN_CONN_READING ? consume(conn, scratch, (size_t)n, now_ns) : 0;
     if (conn->state == TN_CONN_BUSY && i < (size_t)n &&
         !tn_buf_append(&conn->pending, scratch + i, (size_t)n - i))
         tn_conn_drop(conn);
@@ -256,7 +256,7 @@ static void take_pending(struct tn_conn *conn, uint64_t now_ns)
 {
     struct tn_buf pending = conn->pending;
     conn->pending = (struct tn_buf){0};
-    size_t n = take(conn, pending.data, pending.n_bytes, now_ns);
+    size_t n = consume(conn, pending.data, pending.n_bytes, now_ns);
     if (conn->state == TN_CONN_BUSY && n < pending.n_bytes &&
         !tn_buf_append(&conn->pending, pending.data + n, pending.n_bytes - n))
         tn_conn_drop(conn);

@@ -180,7 +180,7 @@ static enum tn_slice run_text(struct vectors *v)
     const struct tern_ids *ids = &v->texts[v->i_input];
     struct tern_error err;
     bool is_done = false;
-    const uint64_t began_ns = tn_now_ns();
+    const uint64_t start_ns = tn_now_ns();
     tern_status status = TERN_OK;
     if (!v->is_begun)
         status = tern_embedder_set_dim(v->embedder, v->n_dim, &err);
@@ -188,7 +188,7 @@ static enum tn_slice run_text(struct vectors *v)
         status = tern_embed_begin(v->embedder, ids->ids, ids->n, &err);
     if (status == TERN_OK)
         status = tern_embed_step(v->embedder, v->vector, &is_done, &err);
-    v->query.prompt_s += tn_seconds_since(began_ns);
+    v->query.prompt_s += tn_seconds_since(start_ns);
     if (status != TERN_OK)
         return tn_query_fail(&v->query, &err);
     v->is_begun = !is_done;

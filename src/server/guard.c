@@ -64,8 +64,8 @@ static bool is_configured(const struct tn_guard *guard, struct tn_http_text orig
     return false;
 }
 
-static void look_at_origin(const struct tn_guard *guard, const struct tn_http_request *request,
-                           struct tn_http_text host, struct tn_guard_result *out)
+static void check_origin(const struct tn_guard *guard, const struct tn_http_request *request,
+                         struct tn_http_text host, struct tn_guard_result *out)
 {
     uint32_t n_origins;
     struct tn_http_text origin = tn_http_field(request, "origin", &n_origins);
@@ -166,7 +166,7 @@ void tn_guard_look(const struct tn_guard *guard, const struct tn_http_request *r
         out->why = "this host name is not this server's; see tern serve --allow-host";
         return;
     }
-    look_at_origin(guard, request, host, out);
+    check_origin(guard, request, host, out);
     bool is_public = is_public_path(guard, path, n_path) ||
                      (request->method == TN_HTTP_OPTIONS && out->origin.data);
     if (out->status == 0 && guard->key && !is_public && !has_key(guard->key, request)) {

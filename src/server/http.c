@@ -254,7 +254,7 @@ static void read_framing(struct tn_http_request *r)
     else if (n_codings && r->is_1_0)
         fail(r, 400, "HTTP/1.0 has no transfer codings");
     else if (n_codings && !tn_http_is(coding, "chunked"))
-        fail(r, 501, "the only transfer coding is chunked");
+        fail(r, 501, "the only supported transfer coding is chunked");
     else if (n_lengths && !parse_length(length, &r->n_left))
         fail(r, 400, "Content-Length is no number");
     else if (r->n_left > TN_HTTP_MAX_BODY)
@@ -284,7 +284,7 @@ static void read_meaning(struct tn_http_request *r)
     if (n_hosts > 1 || (n_hosts == 0 && !r->is_1_0)) /* HTTP/1.0 has no Host field */
         fail(r, 400, "there must be exactly one Host field");
     else if (n_expects > 0 && !r->expects_continue && !r->is_1_0)
-        fail(r, 417, "the only expectation is 100-continue");
+        fail(r, 417, "the only supported expectation is 100-continue");
     else
         read_framing(r);
     if (r->state != TN_HTTP_FAILED && has_content_coding(r))

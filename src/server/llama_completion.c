@@ -96,7 +96,7 @@ static void append_end(struct tn_buf *out, const struct tn_task *task,
 
 /* ---- streams ---- */
 
-static void begin(struct tn_task *task)
+static void begin_stream(struct tn_task *task)
 {
     (void)task; /* the first event carries the first text */
 }
@@ -117,7 +117,7 @@ static void send_piece(struct tn_task *task, struct tn_choice *choice, bool is_e
     tn_openai_send_event(task, &json);
 }
 
-static void more(struct tn_task *task, struct tn_choice *choice)
+static void send_more(struct tn_task *task, struct tn_choice *choice)
 {
     if (choice->text.n_bytes > choice->n_sent)
         send_piece(task, choice, false);
@@ -141,7 +141,7 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
 
 /* ---- complete answers ---- */
 
-static void end(struct tn_task *task, struct tn_buf *out)
+static void end_answer(struct tn_task *task, struct tn_buf *out)
 {
     if (task->gen.streams)
         return;
@@ -161,12 +161,12 @@ static const struct tn_task_format llama_format = {
     .stream_type = "text/event-stream",
     .heartbeat = ": waiting\n\n",
     .error = tn_openai_error,
-    .begin = begin,
-    .more = more,
+    .begin = begin_stream,
+    .more = send_more,
     .progress = progress,
     .end_choice = end_choice,
     .fail = tn_openai_stream_fail,
-    .end = end,
+    .end = end_answer,
 };
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)

@@ -193,7 +193,7 @@ static void end_waiting(struct tn_conn *conn, uint64_t now_ns)
 }
 
 /* Frees the connection; if a 503 was sent, its socket is closed later. */
-static void put_aside(struct tn_loop *loop, uint32_t i, uint64_t now_ns)
+static void retire_conn(struct tn_loop *loop, uint32_t i, uint64_t now_ns)
 {
     struct tn_conn *conn = loop->conns[i];
     if (conn->is_shut && conn->state == TN_CONN_CLOSING) {
@@ -213,7 +213,7 @@ static bool make_room(struct tn_loop *loop, uint64_t now_ns)
         return false;
     if (!loop->conns[oldest]->is_shut)
         end_waiting(loop->conns[oldest], now_ns);
-    put_aside(loop, oldest, now_ns);
+    retire_conn(loop, oldest, now_ns);
     return true;
 }
 

@@ -102,7 +102,7 @@ static void begin_event(struct tn_buf *out, const char *name, const struct tn_ch
     tn_buf_printf(out, "{\"type\":\"%s\",\"index\":%u", name, choice->i_open);
 }
 
-static void begin(struct tn_task *task)
+static void begin_stream(struct tn_task *task)
 {
     struct tn_buf json = {0};
     tn_buf_append_text(&json, "{\"type\":\"message_start\",\"message\":");
@@ -157,7 +157,7 @@ static void send_piece(struct tn_task *task, struct tn_choice *choice, const cha
 static const struct tn_list_stream blocks = {
     .open = open_block, .piece = send_piece, .close = close_block};
 
-static void more(struct tn_task *task, struct tn_choice *choice)
+static void send_more(struct tn_task *task, struct tn_choice *choice)
 {
     tn_list_more(&blocks, task, choice);
 }
@@ -209,7 +209,7 @@ static void append_blocks(struct tn_buf *out, const struct tn_task *task)
     }
 }
 
-static void end(struct tn_task *task, struct tn_buf *out)
+static void end_answer(struct tn_task *task, struct tn_buf *out)
 {
     if (task->gen.streams) {
         end_stream(task);
@@ -229,11 +229,11 @@ static const struct tn_task_format messages_format = {
     .heartbeat = "event: ping\ndata: {\"type\":\"ping\"}\n\n",
     .streams_arguments = true,
     .error = tn_anthropic_error,
-    .begin = begin,
-    .more = more,
+    .begin = begin_stream,
+    .more = send_more,
     .end_choice = end_choice,
     .fail = fail,
-    .end = end,
+    .end = end_answer,
 };
 
 /* ---- requests ---- */

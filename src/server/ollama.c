@@ -108,7 +108,7 @@ static void send_line(struct tn_task *task, struct tn_buf *line)
     tn_buf_fini(line);
 }
 
-static void begin(struct tn_task *task)
+static void begin_stream(struct tn_task *task)
 {
     (void)task; /* the first line carries the first text */
 }
@@ -127,7 +127,7 @@ static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
     choice->n_shown_bytes = n_bytes;
 }
 
-static void more(struct tn_task *task, struct tn_choice *choice)
+static void send_more(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf line = {0};
     if (!tn_choice_has_more(task, choice))
@@ -156,7 +156,7 @@ static void beat(struct tn_task *task)
 
 static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
-    (void)task, (void)choice; /* there is one choice, and `end` reports it */
+    (void)task, (void)choice; /* there is one choice, and `end_answer` reports it */
 }
 
 static void fail(struct tn_task *task, const struct tn_refusal *refusal)
@@ -166,7 +166,7 @@ static void fail(struct tn_task *task, const struct tn_refusal *refusal)
     send_line(task, &line);
 }
 
-static void end(struct tn_task *task, struct tn_buf *out)
+static void end_answer(struct tn_task *task, struct tn_buf *out)
 {
     struct tn_choice *choice = &task->choices[0];
     struct tn_buf line = {0};
@@ -180,8 +180,9 @@ static void end(struct tn_task *task, struct tn_buf *out)
 }
 
 const struct tn_task_format tn_ollama_format = {
-    .stream_type = "application/x-ndjson", .beat = beat, .error = tn_ollama_error, .begin = begin,
-    .more = more, .end_choice = end_choice, .fail = fail, .end = end};
+    .stream_type = "application/x-ndjson", .beat = beat, .error = tn_ollama_error,
+    .begin = begin_stream, .more = send_more, .end_choice = end_choice, .fail = fail,
+    .end = end_answer};
 
 /* ---- requests ---- */
 

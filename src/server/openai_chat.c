@@ -275,7 +275,7 @@ static void send_chunk(struct tn_task *task, uint32_t i_choice, const char *fini
     tn_openai_send_event(task, &json);
 }
 
-static void begin(struct tn_task *task)
+static void begin_stream(struct tn_task *task)
 {
     static const char first[] = "{\"role\":\"assistant\",\"content\":\"\"}";
     struct tn_buf delta = {.data = (char *)first, .n_bytes = sizeof first - 1};
@@ -314,7 +314,7 @@ static void send_reasoning(struct tn_task *task, struct tn_choice *choice)
     tn_buf_fini(&delta);
 }
 
-static void more(struct tn_task *task, struct tn_choice *choice)
+static void send_more(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf delta = {0};
     size_t n_bytes;
@@ -356,7 +356,7 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf delta = {.data = "{}", .n_bytes = 2};
     if (task->gen.has_logprobs)
-        more(task, choice); /* tokens that only the end decides */
+        send_more(task, choice); /* tokens that only the end decides */
     send_chunk(task, choice->job.i_choice, finish_of(choice), &delta, NULL);
 }
 
@@ -388,7 +388,7 @@ static void append_choice(struct tn_buf *out, struct tn_task *task, uint32_t i)
     tn_buf_append_text(out, "}");
 }
 
-static void end(struct tn_task *task, struct tn_buf *out)
+static void end_answer(struct tn_task *task, struct tn_buf *out)
 {
     if (task->gen.streams) {
         tn_openai_end_stream(task, "chatcmpl", "chat.completion.chunk");
@@ -407,12 +407,12 @@ static const struct tn_task_format chat_format = {
     .heartbeat = ": waiting\n\n",
     .streams_arguments = true,
     .error = tn_openai_error,
-    .begin = begin,
-    .more = more,
+    .begin = begin_stream,
+    .more = send_more,
     .progress = progress,
     .end_choice = end_choice,
     .fail = tn_openai_stream_fail,
-    .end = end,
+    .end = end_answer,
 };
 
 /* ---- the request ---- */

@@ -295,7 +295,7 @@ static void send_chunk(struct tn_task *task, struct tn_choice *choice, uint32_t 
     tn_openai_send_event(task, &json);
 }
 
-static void begin(struct tn_task *task)
+static void begin_stream(struct tn_task *task)
 {
     for (uint32_t i = 0; task->echoes && i < task->n_choices; i++) {
         struct tn_choice *choice = &task->choices[i];
@@ -311,7 +311,7 @@ static void begin(struct tn_task *task)
     }
 }
 
-static void more(struct tn_task *task, struct tn_choice *choice)
+static void send_more(struct tn_task *task, struct tn_choice *choice)
 {
     size_t n_bytes;
     uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
@@ -325,11 +325,11 @@ static void more(struct tn_task *task, struct tn_choice *choice)
 static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
     if (task->gen.has_logprobs)
-        more(task, choice);
+        send_more(task, choice);
     send_chunk(task, choice, choice->n_shown, tn_choice_finish(choice));
 }
 
-static void end(struct tn_task *task, struct tn_buf *out)
+static void end_answer(struct tn_task *task, struct tn_buf *out)
 {
     if (task->gen.streams) {
         tn_openai_end_stream(task, "cmpl", "text_completion");
@@ -354,11 +354,11 @@ static const struct tn_task_format text_format = {
     .stream_type = "text/event-stream",
     .heartbeat = ": waiting\n\n",
     .error = tn_openai_error,
-    .begin = begin,
-    .more = more,
+    .begin = begin_stream,
+    .more = send_more,
     .end_choice = end_choice,
     .fail = tn_openai_stream_fail,
-    .end = end,
+    .end = end_answer,
 };
 
 /* ---- the request ---- */

@@ -229,7 +229,7 @@ static void send_item(struct tn_task *task, const char *name, const char *text, 
     end_event(&json, task, name);
 }
 
-static void begin(struct tn_task *task)
+static void begin_stream(struct tn_task *task)
 {
     send_response(task, "response.created", false);
     send_response(task, "response.in_progress", false);
@@ -283,7 +283,7 @@ static void close_item(struct tn_task *task, struct tn_choice *choice)
 static const struct tn_list_stream items = {
     .open = open_item, .piece = piece_of_item, .close = close_item};
 
-static void more(struct tn_task *task, struct tn_choice *choice)
+static void send_more(struct tn_task *task, struct tn_choice *choice)
 {
     tn_list_more(&items, task, choice);
 }
@@ -302,7 +302,7 @@ static void fail(struct tn_task *task, const struct tn_refusal *refusal)
     end_event(&json, task, "error");
 }
 
-static void end(struct tn_task *task, struct tn_buf *out)
+static void end_answer(struct tn_task *task, struct tn_buf *out)
 {
     if (!task->gen.streams)
         append_response(out, task, true);
@@ -317,11 +317,11 @@ static const struct tn_task_format responses_format = {
     .heartbeat = ": waiting\n\n",
     .streams_arguments = true,
     .error = tn_openai_error,
-    .begin = begin,
-    .more = more,
+    .begin = begin_stream,
+    .more = send_more,
     .end_choice = end_choice,
     .fail = fail,
-    .end = end,
+    .end = end_answer,
 };
 
 /* ---- requests ---- */

@@ -185,7 +185,7 @@ static struct tn_message *copy_event(const struct tern_event *e, struct tn_job *
     return m;
 }
 
-static void say(struct tn_work *work, const struct tern_event *e, struct tn_job *job)
+static void post_event(struct tn_work *work, const struct tern_event *e, struct tn_job *job)
 {
     struct tn_message *m = job->is_short ? NULL : copy_event(e, job);
     if (m) {
@@ -196,7 +196,7 @@ static void say(struct tn_work *work, const struct tern_event *e, struct tn_job 
     }
 }
 
-static void say_end(struct tn_work *work, struct tn_job *job)
+static void post_end(struct tn_work *work, struct tn_job *job)
 {
     if (job->is_short)
         job->status = tn_fail(&job->error, TERN_MEMORY, "no memory for the answer");
@@ -223,12 +223,12 @@ static void start(struct tn_work *work, struct tn_job *job)
     job->request.arg = job;
     if (atomic_load(&job->is_cancelled)) {
         job->result.stop = TERN_STOP_INTERRUPT;
-        say_end(work, job);
+        post_end(work, job);
         return;
     }
     job->status = tern_scheduler_submit(run_queue->scheduler, &job->request, &id, &job->error);
     if (job->status != TERN_OK) {
-        say_end(work, job);
+        post_end(work, job);
         return;
     }
     job->next = run_queue->jobs;
@@ -252,7 +252,7 @@ static void take_event(struct tn_work *work, struct run_queue *run_queue,
 {
     struct tn_job *job = e->arg;
     if (e->kind != TERN_EVENT_END) {
-        say(work, e, job);
+        post_event(work, e, job);
         return;
     }
     if (e->n_text > 0) {
@@ -260,13 +260,13 @@ static void take_event(struct tn_work *work, struct run_queue *run_queue,
         rest.kind = TERN_EVENT_TOKEN;
         rest.id = TERN_NO_ID;
         rest.n_logprobs = 0;
-        say(work, &rest, job);
+        post_event(work, &rest, job);
     }
     job->result = e->result;
     job->status = e->status;
     job->error = e->error;
     remove_job(run_queue, job);
-    say_end(work, job);
+    post_end(work, job);
 }
 
 /* Ends all jobs of a scheduler with this error. */
@@ -278,7 +278,7 @@ static void fail_all(struct tn_work *work, struct run_queue *run_queue,
         run_queue->jobs = job->next;
         job->status = why->status;
         job->error = *why;
-        say_end(work, job);
+        post_end(work, job);
     }
 }
 

@@ -85,8 +85,8 @@ void tern_chat_template_free(struct tern_chat_template *t)
 
 /* ---- rendering ---- */
 
-static tern_status give_text(struct tn_buf *rendered, struct tn_buf *user, char **text,
-                             size_t *n_text, unsigned char **user_map)
+static tern_status return_text(struct tn_buf *rendered, struct tn_buf *user, char **text,
+                               size_t *n_text, unsigned char **user_map)
 {
     *text = rendered->data;
     *n_text = rendered->n_bytes;
@@ -158,7 +158,7 @@ tern_status tn_chat_render_context(const struct tern_chat_template *t, struct tn
     if (status == TERN_OK && (rendered.failed || !tn_buf_reserve(&user, 1)))
         status = tn_fail(err, TERN_MEMORY, "not enough memory for the conversation");
     if (status == TERN_OK)
-        return give_text(&rendered, &user, text, n_text, user_map);
+        return return_text(&rendered, &user, text, n_text, user_map);
     tn_buf_fini(&rendered);
     tn_buf_fini(&user);
     return status;

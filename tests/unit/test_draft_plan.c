@@ -141,12 +141,12 @@ static void step(struct world *w, struct plan *plan, uint32_t n_match)
     uint32_t n_right = 0;
     while (n_right < n && random_01(w) < w->right) {
         n_right++;
-        tn_draft_odds_saw(&plan->odds, n_right);
+        tn_draft_odds_record(&plan->odds, n_right);
     }
     /* After them comes an id that differs from the draft, or any id after the whole draft. */
     const bool goes_on = n == 0 && plan->odds.n_draft > 0 && random_01(w) < w->right;
-    tn_draft_odds_saw(&plan->odds, goes_on ? plan->odds.draft[plan->odds.n_compared] : 100);
-    tn_draft_costs_took(&plan->costs, 1, n + 1, n_right + 1, seconds);
+    tn_draft_odds_record(&plan->odds, goes_on ? plan->odds.draft[plan->odds.n_compared] : 100);
+    tn_draft_costs_record(&plan->costs, 1, n + 1, n_right + 1, seconds);
     w->seconds += seconds;
     w->n_ids += n_right + 1;
     w->n_drafted += n;
