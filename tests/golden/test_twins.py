@@ -606,7 +606,7 @@ class Parts(Case):
         self.assertIn("must be called NAME-00001-of-00003.gguf",
                       self.refused(5, "convert", other, "-o", out, "--no-tokenizer"))
 
-    def test_a_part_of_another_file(self):
+    def test_partial_conversion_of_another_file(self):
         self.rows[5], self.rows[0] = self.rows[0], self.rows[5]
         first = read_bytes(self.part(0))
         self.write()

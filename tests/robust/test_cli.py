@@ -150,7 +150,7 @@ class Arguments(command.TestCase):
         # If the suggested flag does not exist here either, nothing is suggested.
         self.assertNotIn("--threads", self.refused(2, "info", "-t", "4"))
 
-    def test_hints_recommend_what_exists(self):
+    def test_hints_name_existing_commands(self):
         source = command.read_bytes(os.path.join(command.ROOT, "src", "app", "hints.c")).decode()
         lists = source.split("} commands[] = {")[1].split("};")[0], source.split(
             "} flags[] = {")[1].split("};")[0]
@@ -273,7 +273,7 @@ class Arguments(command.TestCase):
         self.assertIn(f'"{command.DEMO}" is a directory, not a command; try: tern run ',
                       self.refused(2, command.DEMO))
 
-    def test_every_check_comes_before_the_model(self):
+    def test_arguments_are_checked_before_loading(self):
         for arguments in (["--temp", "9"], ["--foo"], ["--cpu", "sse9"], ["--template", "x"]):
             self.refused(2, "run", "missing.tern", "-p", "x", *arguments)
 
@@ -372,7 +372,7 @@ class Streams(command.TestCase):
                 self.assertIn(b"tern: error: ", done.stderr)
 
     @unittest.skipUnless(POSIX, "POSIX pipes")
-    def test_a_reader_that_goes_away(self):
+    def test_reader_closes_pipe(self):
         process = subprocess.Popen(
             command.argv("run", self.model, "--raw", "-p", "Once", "-n", "900", "--caps", "off",
                          "--ignore-eos"),
@@ -865,7 +865,7 @@ class Reports(command.TestCase):
             self.refused(2, "tokenize", self.model, *flags)
 
     @unittest.skipUnless(command.NATIVE and os.name == "posix", "links")
-    def test_links_stay_and_what_they_name_is_written(self):
+    def test_writes_through_links(self):
         folder = scratch("links")
         os.mkdir(folder)
         file, link = os.path.join(folder, "there"), os.path.join(folder, "link")

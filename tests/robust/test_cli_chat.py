@@ -394,7 +394,7 @@ class OnATerminal(Chat):
             with open(path, "wb") as f:
                 f.write(before)
 
-    def test_a_stopped_question_comes_back(self):
+    def test_stopped_question_is_restored(self):
         back_again = rb'(slash|x\\\r\n.*"""|a\r\n.*b)$'
         text = scratch("attached.txt")
         with open(text, "w", encoding="utf-8") as f:

@@ -37,7 +37,7 @@ def with_weights(name, draw):
 
 
 class Names(command.TestCase):
-    def test_the_part_file_is_no_source(self):
+    def test_partial_file_is_no_source(self):
         folder = scratch("part")
         os.mkdir(folder)
         source = os.path.join(folder, "a.tern.part")

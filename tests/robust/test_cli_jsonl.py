@@ -116,7 +116,7 @@ class Lines(Jsonl):
         self.assertEqual(between[-1]["content"], alone[0]["content"])
         self.assertEqual(between[-1]["usage"]["prompt_tokens"], alone[0]["usage"]["prompt_tokens"])
 
-    def test_a_line_takes_effect_completely_or_not_at_all(self):
+    def test_lines_are_atomic(self):
         system = {"role": "system", "content": "Be kind."}
         start = [{"set": {"temp": 0.0}}, {"messages": [system, user("Hello")]}]
         plain = self.last(start + [user("And then?")], "-n", "6")
@@ -231,7 +231,7 @@ class Sessions(Jsonl):
         self.assertEqual(replies[1]["usage"]["prompt_tokens"], n[0])
         self.assertNotIn("variables", self.saved())
 
-    def test_a_failed_tool_result_undoes_nothing_else(self):
+    def test_failed_tool_result_keeps_earlier_messages(self):
         long = {"role": "tool", "content": "word " * 3000}
         replies = self.last([user("Hi"), CALL, long], *self.flags)
         self.assertIn("too long", replies[2]["error"]["message"])
@@ -243,7 +243,7 @@ class Sessions(Jsonl):
         self.assertEqual(self.roles(), ["user", "assistant", "tool", "assistant"])
 
     @unittest.skipUnless(command.NATIVE and os.name == "posix", "signals")
-    def test_a_stopped_tool_result_undoes_nothing_else(self):
+    def test_stopped_tool_result_keeps_earlier_messages(self):
         slow = {"role": "tool", "content": "word and tree " * 290}
         for number in (None, signal.SIGINT, signal.SIGTERM):
             with self.subTest(number=number), subprocess.Popen(

@@ -156,7 +156,7 @@ class Pull(command.TestCase):
         self.ok("remove", "fairy-tales", env=self.environment())
         self.assertEqual(os.listdir(self.downloads), [])
 
-    def test_another_file_leaves_what_is_kept(self):
+    def test_pulling_another_file_keeps_files(self):
         data = read_bytes(command.shared("reference", "gguf", "demo", "i2_s.gguf"))
         self.hub.repositories["a/two"] = {"a.gguf": data, "b.gguf": data}
         self.pull("a/two:a.gguf", "--keep")
@@ -367,7 +367,7 @@ class Pull(command.TestCase):
         self.pull()
         self.check_model()
 
-    def test_cut_at_the_same_place_for_ever(self):
+    def test_repeated_cut_at_same_offset(self):
         data = self.files[WEIGHTS]
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 100000, False))
         self.assertIn("curl: ", self.failed(7))
@@ -387,7 +387,7 @@ class Pull(command.TestCase):
         self.pull()
         self.check_model()
 
-    def test_a_damaged_part_is_detected(self):
+    def test_damaged_partial_file_is_detected(self):
         data = self.files[WEIGHTS]
         folder = os.path.join(self.downloads, "fairy-tales")
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 1000000, False))
@@ -465,7 +465,7 @@ class Pull(command.TestCase):
         self.check_model()
         self.assertEqual(os.listdir(self.downloads), [])
 
-    def test_killed_after_the_model_was_placed(self):
+    def test_killed_after_renaming_the_model(self):
         # Afterwards there is the download, or a part of it, and the lock, which nobody holds.
         self.pull(FOLDER, "--keep")
         folder = os.path.join(self.downloads, "fairy-tales")
@@ -491,7 +491,7 @@ class Pull(command.TestCase):
         process.kill()
         process.communicate(timeout=command.TIMEOUT)
 
-    def test_stale_parts_are_removed(self):
+    def test_stale_partial_files_are_removed(self):
         data = self.files[WEIGHTS]
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 1000000, False))
         self.failed(7)
@@ -581,7 +581,7 @@ class Pull(command.TestCase):
             f.write(read_bytes(path + ".crt"))
         return path
 
-    def test_the_token_goes_to_the_endpoint_alone(self):
+    def test_token_is_sent_to_endpoint_only(self):
         path = self.certificate()
         hub, other = Hub(self.hub.repositories, path), Hub({}, path)
         self.addCleanup(hub.close)

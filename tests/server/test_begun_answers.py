@@ -80,7 +80,7 @@ class BegunAnswers(Case):
                 "options": {"num_predict": N - 10, "temperature": 0}}
         self.assertEqual(self.post("/api/chat", body)["message"]["content"], rest)
 
-    def test_the_begun_answer_is_part_of_the_prompt(self):
+    def test_begun_answer_belongs_to_prompt(self):
         plain, part = self.ask()["usage"]["prompt_tokens"], self.text(n=10)
         usage = self.ask(begun(part), 5)["usage"]
         self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"]), (plain + 10, 5))

@@ -165,7 +165,7 @@ class Embeddings(serving.TestCase):
                 t.join()
         self.assertTrue(results and all(results))
 
-    def test_a_client_that_goes(self):
+    def test_client_disconnects(self):
         body = json.dumps({"model": self.id, "input": [[5] * CONTEXT] * 500}).encode()
         for _ in range(3):
             with self.server.connect() as s:

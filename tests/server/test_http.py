@@ -297,7 +297,7 @@ class Limits(command.TestCase):
             for s in slow:
                 s.close()
 
-    def test_a_head_must_come_in_time(self):
+    def test_slow_head_times_out(self):
         with Server() as server:
             began = time.monotonic()
             answer = server.raw(b"GET /health HTTP/1.1\r\n")

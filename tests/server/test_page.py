@@ -84,7 +84,7 @@ class Page(serving.TestCase):
             other = dict(HTML, **{"If-None-Match": '"0"'})
             self.assertEqual(self.server.request("GET", path, headers=other)[0], 200)
 
-    def test_it_loads_nothing_else(self):
+    def test_page_loads_no_other_resources(self):
         n_bytes = sum(len(text.encode()) for _, text in self.files.values())
         self.assertLessEqual(n_bytes, LIMIT_BYTES)
         self.assertGreater(len(self.files), 10)

@@ -622,7 +622,7 @@ class Browser(serving.TestCase):
 
     # ---- files and keys ----
 
-    def test_a_file_goes_to_the_terminal_and_back(self):
+    def test_file_round_trip_with_terminal(self):
         self.load(SHOWCASE)
         self.ask("Thanks.")
         self.click("#export")

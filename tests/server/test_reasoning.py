@@ -135,7 +135,7 @@ class Answers(Case):
         self.assertEqual(self.n_prompt(response_format=FORM), off)
         self.assertEqual(self.n_prompt(response_format=FORM, reasoning_effort="high"), off)
 
-    def test_wishes_of_openai(self):
+    def test_reasoning_effort_of_openai(self):
         plain = self.n_prompt()
         off = self.n_prompt(reasoning_effort="none")
         self.assertGreater(off, plain)
@@ -397,9 +397,10 @@ class Responses(Case):
 
     def test_effort(self):
         for effort in ("none", "low", None):
-            wish = {"effort": effort, "summary": "auto"}
-            self.assertEqual(self.n_input(reasoning=wish), self.n_prompt(reasoning_effort=effort))
-            self.assertEqual(self.whole(reasoning=wish)["reasoning"], wish)
+            reasoning = {"effort": effort, "summary": "auto"}
+            self.assertEqual(self.n_input(reasoning=reasoning),
+                             self.n_prompt(reasoning_effort=effort))
+            self.assertEqual(self.whole(reasoning=reasoning)["reasoning"], reasoning)
         self.assertEqual(self.whole()["reasoning"], {"effort": None, "summary": None})
         self.whole(400, reasoning={"effort": "much"})
 
@@ -475,7 +476,7 @@ class Others(Case):
             talk[1]["reasoning_content"] = "hm"
             self.assertEqual(self.n_prompt(server, messages=talk), plain)
 
-    def test_built_in_templates_see_none(self):
+    def test_built_in_templates_get_no_reasoning(self):
         with serving.Server("--template", "chatml") as server:
             talk = [ASK[0], {"role": "assistant", "content": "No."}, ASK[0]]
             plain = self.n_prompt(server, messages=talk)

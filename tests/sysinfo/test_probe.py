@@ -107,7 +107,7 @@ class Probe(command.TestCase):
         self.assertEqual(found["cores"]["quota"], 7.65)
         self.assertEqual(found["cores"]["allowed"], 96)
 
-    def test_memory_and_what_limits_it(self):
+    def test_memory_and_its_limits(self):
         found = self.probe("--probe-root", root("v2-memory-max"))["memory"]
         self.assertEqual(found["limit"], 2 << 30)
         self.assertEqual(found["available"], (2048 - 686) << 20)
