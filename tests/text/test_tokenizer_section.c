@@ -68,7 +68,7 @@ static void test_header(void **state)
     (void)state;
     REFUSE(kind, 9, TERN_UNSUPPORTED, "kind 9");
     REFUSE(splitter, 0, TERN_UNSUPPORTED, "splitter 0");
-    REFUSE(splitter, 12, TERN_UNSUPPORTED, "splitter 12");
+    REFUSE(splitter, 99, TERN_UNSUPPORTED, "splitter 99");
     REFUSE(flags, TERN_TOK_SPACE_MARKS, TERN_UNSUPPORTED, "flags 0x8");
     REFUSE(flags, 512, TERN_UNSUPPORTED, "flags 0x200");
     REFUSE(reserved[0], 1, TERN_UNSUPPORTED, "newer tern");
