@@ -416,7 +416,7 @@ class ExternalEditor(command.TestCase):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_failures_keep_the_text(self):
-        for editor, typed, said in ((None, b"fail", b"ended with an error"),
+        for editor, typed, said in ((None, b"fail", b"exited with an error"),
                                     ("/no/such/editor", b"text", b"set \\$EDITOR")):
             with self.chat(editor) as t:
                 t.expect(b"> ")
