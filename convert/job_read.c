@@ -332,7 +332,7 @@ static tern_status check_not_input(struct tn_job *j, const char *path, const cha
     if (!same)
         return TERN_OK;
     return tn_fail(j->err, TERN_USAGE,
-                   "%s is a file of the model that is converted; choose another output", path);
+                   "%s is a file of the model being converted; choose another output", path);
 }
 
 static tern_status check_no_inputs(struct tn_job *j, const char *path)

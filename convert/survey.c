@@ -254,8 +254,8 @@ uint64_t tn_survey_cost(const struct tn_tensor_plan *plan)
 static tern_status fail_tiles(const struct tn_tensor_plan_row *t, struct tern_error *err)
 {
     return tn_fail(err, TERN_UNSUPPORTED,
-                   "tensor \"%s\": its scales change at columns that are no multiple of 64; tern "
-                   "has one scale for 64 columns or more",
+                   "tensor \"%s\": its scales change at columns that are not a multiple of 64; "
+                   "tern has one scale for 64 columns or more",
                    t->weight->name);
 }
 

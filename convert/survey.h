@@ -9,11 +9,11 @@
 #include "convert/stream.h"
 #include "convert/tensor_plan.h"
 
-/* Fills in `scales` of all ternary tensors.  Tables that are ternary become so, matrices of floats
- * that are not become TN_TENSOR_FLOATS.  TERN_UNSUPPORTED, with the tensor and its distance: one
- * that is almost ternary, or that is not in a model that should be (plan->says_ternary).
- * TERN_INPUT: values that are not finite, codes that no ternary weight has, a plan->twin with other
- * numbers than the embeddings. */
+/* Fills in `scales` of all ternary tensors.  Tables with ternary values become ternary; float
+ * matrices without them become TN_TENSOR_FLOATS.  TERN_UNSUPPORTED, with the tensor and its
+ * distance: one that is almost ternary, or one that is not ternary although the model should be
+ * (plan->says_ternary).  TERN_INPUT: values that are not finite, codes that no ternary weight has,
+ * a plan->twin whose numbers differ from the embeddings. */
 tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
                       struct tern_error *err);
 

@@ -247,7 +247,7 @@ static tern_status check_i2s(struct planner *p, const struct tn_source_tensor *w
     if (n % unit == 0)
         return TERN_OK;
     return tn_fail(p->err, TERN_UNSUPPORTED,
-                   "tensor \"%s\": %llu weights are no multiple of the %u of a block of %s, and "
+                   "tensor \"%s\": %llu weights are not a multiple of the %u of a block of %s, and "
                    "the program that wrote it lost the rest",
                    w->name, (unsigned long long)n, unit, e->name);
 }

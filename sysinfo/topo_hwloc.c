@@ -26,7 +26,7 @@
 
 #if defined(__linux__)
 
-/* Whether one of the files exists by which hwloc decides that /sys describes this CPU. */
+/* Whether /sys describes this CPU: hwloc requires one of these files. */
 static bool sys_describes(uint32_t cpu)
 {
     static const char *const names[] = {"package_cpus", "core_cpus", "core_siblings",

@@ -139,7 +139,7 @@ static tern_status take_text(struct cursor *c, char **text, uint64_t *n, uint64_
                        (unsigned long long)max);
     c->part->text_bytes += (size_t)*n;
     if (c->part->text_bytes > TN_GGUF_MAX_TEXT)
-        return tn_fail(c->err, TERN_INPUT, "%s: %s: more than %u bytes of texts",
+        return tn_fail(c->err, TERN_INPUT, "%s: %s: more than %u bytes of strings",
                        c->part->input.name, c->place, TN_GGUF_MAX_TEXT);
     *text = tn_alloc((size_t)*n + 1);
     if (!*text)

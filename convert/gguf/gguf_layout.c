@@ -108,7 +108,7 @@ static tern_status check_range(const struct tn_gguf_part *part, uint32_t i, stru
     const uint64_t data_bytes = part->input.n_bytes - part->data_offset;
     if (t->offset % part->alignment)
         return tn_fail(err, TERN_INPUT,
-                       "%s: tensor \"%s\": offset %llu is no multiple of the alignment %u",
+                       "%s: tensor \"%s\": offset %llu is not a multiple of the alignment %u",
                        part->input.name, t->name, (unsigned long long)t->offset, part->alignment);
     if (t->offset > data_bytes)
         return tn_fail(err, TERN_INPUT,

@@ -234,7 +234,7 @@ static tern_status find_rotation(const struct importer *i, const struct tn_sourc
                        "its %llu columns", t->name, (unsigned long long)cols);
     if (cols % out->block != 0 || cols > TERN_MAX_DIM || out->n == MAX_WIDTHS)
         return tn_fail(i->err, TERN_INPUT,
-                       "tensor \"%s\" is rotated, but its %llu columns are no multiple of the "
+                       "tensor \"%s\" is rotated, but its %llu columns are not a multiple of the "
                        "block_size %u", t->name, (unsigned long long)cols, out->block);
     out->rotations[out->n++] = (struct tern_file_rotation){.cols = (uint32_t)cols};
     return TERN_OK;

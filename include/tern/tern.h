@@ -358,9 +358,9 @@ struct tern_generate_result {
  * sampler's history becomes `ids` and the sampled ids, and from then on it borrows the model's list
  * of control tokens (tern_sampler_set_exempt).
  *
- * The end of sampling is no error: result->stop has the reason.  TERN_USAGE: no ids, or one outside
- * the vocabulary, a sampler for another vocabulary, an empty stop string, more drafts than the
- * session has memory for; TERN_LIMIT: the prompt does not fit the context (both numbers);
+ * The end of sampling is not an error: result->stop has the reason.  TERN_USAGE: no ids, or one
+ * outside the vocabulary, a sampler for another vocabulary, an empty stop string, more drafts than
+ * the session has memory for; TERN_LIMIT: the prompt does not fit the context (both numbers);
  * TERN_MEMORY, TERN_INTERRUPTED: before the first token; TERN_INTERNAL: no logit is finite. */
 tern_status tern_generate(struct tern_session *session, const uint32_t *ids, size_t n_ids,
                           const struct tern_generate_params *params,

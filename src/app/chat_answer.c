@@ -204,7 +204,7 @@ static tern_status show_answer(struct tn_chat_state *chat, tn_chat_answer_fn *ki
     return status;
 }
 
-/* Decides whether to continue; true: the error is no interrupt and has to be reported. */
+/* Decides whether to continue; true: the error is not an interrupt and must be reported. */
 static bool after_answer(struct tn_chat_state *chat, tern_status status)
 {
     if (tn_terminate_requested() || !tn_out_is_open())

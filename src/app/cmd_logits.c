@@ -142,7 +142,7 @@ static tern_status write_file(const struct logits *l, struct tern_error *err)
     const enum tn_path_kind kind = tn_path_kind(path);
     if (kind == TN_PATH_DIR || kind == TN_PATH_BROKEN)
         return tn_fail(err, TERN_OUTPUT, "%s: is %s, give the name of a file", path,
-                       kind == TN_PATH_DIR ? "a directory" : "a link that leads nowhere");
+                       kind == TN_PATH_DIR ? "a directory" : "a broken symbolic link");
     if (!tn_path_is_replaceable(path))
         return write_directly(l, path, err);
     char *target = tn_path_target(path);

@@ -25,7 +25,7 @@ static tern_status check_name(struct tn_buf *name, const char *typed, struct ter
         return tn_fail(err, TERN_MEMORY, "no memory for a name");
     if (!tn_file_name_is_harmless(tn_buf_text(name)))
         return tn_fail(err, TERN_USAGE,
-                       "\"%.200s\" is no name; tern remove takes one that tern list shows", typed);
+                       "\"%.200s\" is not a name; type one that tern list shows", typed);
     return TERN_OK;
 }
 

@@ -135,7 +135,7 @@ static tern_status search_file(struct search *s, const char *path)
 
 /* ---- results ---- */
 
-/* Appends a passage with its line ends replaced by spaces. */
+/* Appends a passage with its line endings replaced by spaces. */
 static void append_joined(struct tn_buf *out, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)

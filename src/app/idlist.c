@@ -46,7 +46,7 @@ tern_status tn_idlist_parse(struct tern_ids *out, const char *text, size_t n, co
             i++;
         uint32_t id;
         if (i > start && !parse_id(text + start, i - start, &id))
-            return tn_fail(err, TERN_USAGE, "%s: \"%.*s\" is no token id", name,
+            return tn_fail(err, TERN_USAGE, "%s: \"%.*s\" is not a token id", name,
                            (int)TN_MIN(i - start, (size_t)40), text + start);
         if (i > start && !append(out, id))
             return tn_fail(err, TERN_MEMORY, "no memory for %zu ids", out->n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern: the command.  Parses the command line, runs one command, exits with its code; a program
- * stopped by a signal ends by that signal, so that shells see it.
+ * tern: the command.  Parses the command line, runs one command, and exits with its code.  If
+ * a signal interrupts the command, tern raises that signal again at the end, so that shells see it.
  */
 #include <signal.h>
 #include <string.h>

@@ -114,7 +114,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "only, unless --host says otherwise, which needs a key. Ctrl-C ends it. A\n"
         "model's id is the name of its file without .tern.\n"
         "In a browser the address is a page to talk to the models. Conversations stay\n"
-        "in that browser; the page asks no other computer for anything.\n"
+        "in that browser; the page contacts no other computer.\n"
         "\n"
         "  tern serve demo.tern --open\n"
         "  curl http://localhost:8080/v1/chat/completions \\\n"

@@ -3,7 +3,7 @@
  * All output of the command: results to standard output, everything else to standard error.
  *
  * Results fail once: after the first write error nothing more is written, and tn_out_finish turns
- * it into the exit code (a reader that closed the pipe is no error).
+ * it into the exit code (a reader that closed the pipe is not an error).
  */
 #ifndef TN_OUTPUT_H
 #define TN_OUTPUT_H

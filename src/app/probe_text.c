@@ -130,7 +130,7 @@ static void print_unreadable(const struct tern_sysinfo *m)
 {
     for (uint32_t i = 0; i < TERN_N_FACTS; i++)
         if (m->unreadable >> i & 1)
-            tn_out_printf("unreadable    %s: there, but it makes no sense; taken as unknown\n",
+            tn_out_printf("unreadable    %s: has an invalid value; treated as unknown\n",
                           tern_fact_text(i));
 }
 

@@ -36,7 +36,7 @@ static tern_status read_value_dim(struct delta *d, const struct tn_values *v)
     tern_status status = tn_values_integer(v, &n, &value, true);
     d->value_dim = n / all;
     if (status == TERN_OK && n % all)
-        status = tn_fail(v->err, TERN_INPUT, "ssm.inner_size %u is no multiple of "
+        status = tn_fail(v->err, TERN_INPUT, "ssm.inner_size %u is not a multiple of "
                          "ssm.time_step_rank %u", n, all);
     return status;
 }

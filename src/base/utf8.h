@@ -66,7 +66,7 @@ static inline size_t tn_utf8_cut(const char *text, size_t n)
 /* Replaces bytes that are not UTF-8 (such as a name cut by %.80s) and control characters by '?'. */
 void tn_utf8_make_printable(char *text);
 
-/* C0, DEL and C1 (U+0080 to U+009F, which UTF-8 terminals also interpret), including line ends. */
+/* C0, DEL and C1 (U+0080 to U+009F, also used by UTF-8 terminals), including line endings. */
 static inline bool tn_is_control(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7F && c < 0xA0);

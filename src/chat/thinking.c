@@ -69,7 +69,7 @@ const char *tern_thinking_opened_by(const char *prompt_end, size_t n)
     return NULL;
 }
 
-#define N_LAST_IDS 16u /* enough for a tag and the line ends after it */
+#define N_LAST_IDS 16u /* enough for a tag and the line endings after it */
 
 tern_status tern_thinking_opened_by_ids(const char **close, const struct tern_tokenizer *tokenizer,
                                         const struct tern_ids *prompt, struct tern_error *err)

@@ -18,7 +18,7 @@ struct rendered {
     size_t n;
 };
 
-/* Renders a conversation; a refusal is no error.  TERN_MEMORY. */
+/* Renders a conversation; a refusal is not an error.  TERN_MEMORY. */
 static tern_status render(struct rendered *out, const struct tern_chat_template *t,
                           const char *conversation, const struct tern_chat_params *params,
                           struct tern_error *err)

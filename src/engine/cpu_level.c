@@ -62,7 +62,7 @@ tern_status tn_cpu_level_choose(const struct tn_cpu_level **out, const char *nam
     tern_status status =
         known ? tn_fail(err, TERN_UNSUPPORTED, "this CPU lacks level \"%s\"; it has: %s", name,
                         list_levels(&buf, features))
-              : tn_fail(err, TERN_USAGE, "unknown CPU level \"%s\"; levels here: %s", name,
+              : tn_fail(err, TERN_USAGE, "unknown CPU level \"%s\"; this processor has: %s", name,
                         list_levels(&buf, ~0u));
     tn_buf_fini(&buf);
     return status;

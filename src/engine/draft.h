@@ -64,7 +64,7 @@ void tn_draft_costs_record(struct tn_draft_costs *costs, uint32_t n_answers, uin
 
 /* A step under construction; its answers decide on their drafts one after the other. */
 struct tn_draft_step {
-    uint32_t n_answers; /* rows that are no drafts */
+    uint32_t n_answers; /* rows that are not drafts */
     uint32_t n_rows;    /* those and the drafts added so far */
     double n_ids;       /* expected number of ids */
 };

@@ -79,7 +79,7 @@ static tern_status fail_not_tern(const unsigned char *bytes, size_t n_bytes, con
         what = "a zip or PyTorch file; tern convert makes a .tern file from a Hugging Face "
                "directory with .safetensors";
     else if (BEGINS("TERN\n") || BEGINS("TERN\r\r\n") || BEGINS("TERN\r\n\x1A\r\n"))
-        what = "damaged by a transfer that changed line ends; copy it again in binary mode";
+        what = "damaged by a transfer that changed line endings; copy it again in binary mode";
     else if (n_bytes < 8 && memcmp(bytes, TERN_FILE_MAGIC, n_bytes) == 0)
         what = "truncated: less than the 8 bytes that mark a .tern file";
     else if (BEGINS("\0\0\0\0\0\0\0\0"))

@@ -76,7 +76,7 @@ tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct 
     if (tn_path_kind(path) == TN_PATH_DIR)
         return tn_fail(err, TERN_OUTPUT, "%s: is a directory, give the name of a file", path);
     if (tn_path_kind(path) == TN_PATH_BROKEN)
-        return tn_fail(err, TERN_OUTPUT, "%s: is a link that leads nowhere", path);
+        return tn_fail(err, TERN_OUTPUT, "%s: is a broken symbolic link", path);
     if (!tn_path_is_replaceable(path))
         return tn_fail(err, TERN_OUTPUT, "%s: is open or has no name, give the name of a file",
                        path);

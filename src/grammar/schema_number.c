@@ -62,9 +62,9 @@ static tern_status read_multiple(const json_t *s, struct tn_number_limits *limit
     for (int32_t place = d.exponent - 1; place >= -TN_MAX(scale, 0); place--)
         multiple = TN_MIN(multiple * 10 + tn_decimal_digit(&d, place), TN_MAX_MULTIPLE + 1);
     if (multiple > TN_MAX_MULTIPLE || scale > MAX_SCALE)
-        return tn_fail(err, TERN_LIMIT, "\"%s\" must be at most %u without its point, and have at "
-                                        "most %d digits after it", multiple_of, TN_MAX_MULTIPLE,
-                       MAX_SCALE);
+        return tn_fail(err, TERN_LIMIT, "\"%s\" must be at most %u without its decimal point, "
+                                        "with at most %d digits after it",
+                       multiple_of, TN_MAX_MULTIPLE, MAX_SCALE);
     limits->multiple = multiple;
     limits->scale = scale > 0 ? (uint32_t)scale : 0;
     return tn_ok(err);

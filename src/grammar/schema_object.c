@@ -226,7 +226,7 @@ static bool add_others(struct tn_schema_compiler *c, const struct object *o, uin
 }
 
 /* The state between members depends on the comma: `first` before any member, `later` after one. The
- * impossible one is 0, which is no state of a rule. */
+ * impossible one is 0, which is not a state of a rule. */
 struct between {
     uint32_t first, later;
 };

@@ -273,7 +273,7 @@ struct branch {
 struct others {
     struct tern_grammar *g;
     const char **names; /* sorted */
-    uint32_t free, end; /* states: after a text that is no prefix of a name, and after the string */
+    uint32_t free, end; /* states: after text that no name begins with, and after the string */
     struct tn_buf todo; /* queue of branches */
 };
 

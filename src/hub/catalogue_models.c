@@ -23,7 +23,7 @@ const struct tn_catalogue_model tn_catalogue_models[] = {
         .pooling = "",
         .licence = "",
         .licence_page = "prism-ml/Ternary-Bonsai-2-27B-gguf",
-        .good_for = "chat, code, thinking; needs 8 GB and patience",
+        .good_for = "chat, code, thinking; needs 8 GB; slow",
         .rank = 1,
         .n_params = UINT64_C(26900000000),
         /* Packed small, as --pack auto does if memory is short; otherwise equal to bonsai-27b. */
@@ -44,7 +44,7 @@ const struct tn_catalogue_model tn_catalogue_models[] = {
         .pooling = "",
         .licence = "Apache-2.0",
         .licence_page = "prism-ml/Ternary-Bonsai-27B-gguf",
-        .good_for = "chat, code, thinking; needs 8 GB and patience",
+        .good_for = "chat, code, thinking; needs 8 GB; slow",
         .rank = 2,
         .n_params = UINT64_C(26900000000),
         .tern_bytes = UINT64_C(7200000000),

@@ -35,10 +35,10 @@ static tern_status read_entry(struct tn_listed_file *out, bool *is_file, const j
     const char *sha256 = json_string_value(json_object_get(lfs, "oid"));
     const json_t *size = json_object_get(lfs ? lfs : entry, "size");
     if (!type || !name || strlen(name) != json_string_length(path))
-        return tn_fail(err, TERN_NETWORK, "%s: the hub's list of files makes no sense", repository);
+        return tn_fail(err, TERN_NETWORK, "%s: the hub's list of files is malformed", repository);
     if (!tn_file_name_is_harmless(name))
         return tn_fail(err, TERN_NETWORK,
-                       "%s: the hub's list holds the name \"%.100s\", which is no plain file name; "
+                       "%s: the hub's list holds the name \"%.100s\", not a plain file name; "
                        "nothing was fetched",
                        repository, name);
     *is_file = strcmp(type, "file") == 0;
@@ -60,7 +60,7 @@ static tern_status read_entries(struct tn_listing *out, const json_t *list, cons
 {
     const size_t n = json_array_size(list);
     if (!json_is_array(list))
-        return tn_fail(err, TERN_NETWORK, "%s: the hub's list of files makes no sense", repository);
+        return tn_fail(err, TERN_NETWORK, "%s: the hub's list of files is malformed", repository);
     if (n > TN_LISTING_MAX_ENTRIES)
         return tn_fail(err, TERN_NETWORK, "%s: the repository has more than %u files", repository,
                        TN_LISTING_MAX_ENTRIES);

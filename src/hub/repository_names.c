@@ -36,7 +36,7 @@ tern_status tn_repository_name_parse(struct tn_repository_name *out, const char 
     if (n_owner >= n_repository || !is_repository_part(typed, n_owner) ||
         !is_repository_part(typed + n_owner + 1, n_repository - n_owner - 1))
         return tn_fail(err, TERN_USAGE,
-                       "\"%.200s\" is no repository: OWNER/REPO or OWNER/REPO:FILE, of letters, "
+                       "\"%.200s\" is not a repository: OWNER/REPO or OWNER/REPO:FILE, of letters, "
                        "digits, '-', '_' and '.'",
                        typed);
     if (typed[n_repository] == ':' &&

@@ -78,7 +78,7 @@ tern_status tn_url_parse(struct tn_url *out, const char *text, struct tern_error
     memcpy(out->text, text, n + 1);
     out->is_https = begins_with(text, "https://");
     if (!out->is_https && !begins_with(text, "http://"))
-        return tn_fail(err, TERN_NETWORK, "\"%.200s\" is no https address", text);
+        return tn_fail(err, TERN_NETWORK, "\"%.200s\" is not an https address", text);
     return check_authority(out, out->is_https ? 8 : 7, err);
 }
 

@@ -16,7 +16,7 @@
  *                                vectors of rows x inputs whose sums stay in registers
  *   GEMV_VECTORS                 the same for one input
  *   FEW_VECTORS, FEW_INPUTS_8, FEW_INPUTS_16
- *                                the same where codes are unpacked in registers, too; 3 or 4 inputs
+ *                                the same where registers also hold unpacked codes; 3 or 4 inputs
  *   vec                          its type of LANES x 32 bits
  *   struct sum, sum_zero, sum_add, sum_end
  *                                exact sums of code * x over up to 32 columns; sum_add takes 4 of
@@ -227,8 +227,8 @@ static TN_ALWAYS_INLINE void gemv_rows(float *dst, const struct tn_blocks *w, ui
         }
 }
 
-/* Up to this many inputs are multiplied in place: unpacking a panel would take longer, and reading
- * whole tiles in order is what memory does fastest. */
+/* Up to this many inputs are multiplied without a panel: unpacking one would take longer, and
+ * memory is fastest when whole tiles are read in order. */
 #define MAX_FEW_INPUTS 8u
 
 /* y of n_tokens inputs += a span of a tile, in groups of 2 to FEW_INPUTS. */

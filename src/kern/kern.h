@@ -389,7 +389,7 @@ typedef void tn_unpack_planes_fn(int8_t *q, const struct tn_bit_planes *w, uint3
  *
  *   keys    [TN_KV_BLOCK / 32 tiles][dim / 4][32 positions][4 columns]
  *   values  [dim / 32 tiles][TN_KV_BLOCK / 4][32 columns][4 positions]; 16 columns in the last
- *           tile where dim is no multiple of 32
+ *           tile where dim is not a multiple of 32
  *   scales  [ceil(dim / 64)][TN_KV_BLOCK] f16, one per position and 64 columns
  *
  * The whole block is readable; the contents of positions from n_pos on do not matter.  The integer

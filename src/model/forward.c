@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forward pass (tern/model_format.h has the order of work of a layer):
+ * The forward pass (tern/model_format.h specifies the steps of a layer):
  *
  *   h = embed[token]
  *   for each layer:

@@ -129,7 +129,7 @@ tern_status tn_file_try_private(const char *path, struct tern_error *err);
 
 /* Renames over `to` atomically, then syncs the directory. */
 tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err);
-/* Removes a file; absent is no error. */
+/* Removes a file; an absent one is not an error. */
 void tn_file_remove(const char *path);
 /* Broken: a link to a missing file, which should exist. */
 enum tn_path_kind { TN_PATH_ABSENT, TN_PATH_FILE, TN_PATH_DIR, TN_PATH_OTHER, TN_PATH_BROKEN };
@@ -162,7 +162,7 @@ char *tn_path_of_data_dir(void);
 /* Visits the names in a folder, in any order, until `visit` returns false.  False: the folder
  * cannot be read. */
 bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), void *arg);
-/* Creates the folder and its missing parents; an existing one is no error.  TERN_OUTPUT. */
+/* Creates the folder and its missing parents; an existing one is not an error.  TERN_OUTPUT. */
 tern_status tn_dir_make(const char *path, struct tern_error *err);
 /* Removes an empty folder; false: it is not empty or does not exist. */
 bool tn_dir_remove(const char *path);

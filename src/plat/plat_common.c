@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The functions of plat.h that are the same on every system, built on those of each system: reading
- * whole streams, lines, binding a thread to one CPU, making folders.  plat_shared.c has the code
+ * whole streams, lines, binding a thread to one CPU, creating folders.  plat_shared.c has the code
  * that the systems' files share.
  */
 #include <stdint.h>
@@ -187,7 +187,7 @@ static tern_status find_target(char **out, const char *path, struct tern_error *
         return tn_fail(err, TERN_OUTPUT, "%s: is %s, give the name of a file", path,
                        kind == TN_PATH_DIR     ? "a directory"
                        : kind == TN_PATH_OTHER ? "no regular file"
-                                               : "a link that leads nowhere");
+                                               : "a broken symbolic link");
     *out = tn_path_target(path);
     return *out ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for a path");
 }

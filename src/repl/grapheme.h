@@ -18,7 +18,7 @@
 
 struct tn_cluster {
     size_t n_bytes;
-    uint32_t width;  /* columns, 0 to TN_MAX_CLUSTER_WIDTH; 0 for tabs and line ends */
+    uint32_t width;  /* columns, 0 to TN_MAX_CLUSTER_WIDTH; 0 for tabs and line endings */
     bool is_certain; /* all terminals agree on the width */
     bool is_bare;    /* marks without a base, drawn on a blank */
 };

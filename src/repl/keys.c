@@ -15,7 +15,7 @@
 #define CTRL_X ('X' & 31)
 #define PASTE_END "\x1b[201~"
 #define N_PASTE_END (sizeof PASTE_END - 1)
-#define MAX_SEQUENCE 64 /* longer input is no sequence */
+#define MAX_SEQUENCE 64 /* longer input is not a sequence */
 
 /* ---- tables ---- */
 

@@ -19,8 +19,8 @@ enum tn_message_state {
 enum tn_message_state tn_message_state(const char *text, size_t n);
 
 /* Appends the text to send for a complete message: without the quotes of a block, and without
- * trailing line ends of a paste.  A block that begins with a slash is not a command: the slash is
- * doubled. false: out of memory. */
+ * trailing line endings of a paste.  A block that begins with a slash is not a command: the slash
+ * is doubled.  false: out of memory. */
 bool tn_message_take(struct tn_buf *out, const char *text, size_t n);
 
 #endif

@@ -111,7 +111,7 @@ void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
         count_reasoning(choice);
     if (is_hidden)
         choice->end_id = m->id;
-    /* Clients that score a prompt cut off the token after it, whichever it is. */
+    /* Clients that score a prompt discard the token after it. */
     if (m->n_logprobs > 0 && (!is_hidden || task->echoes)) {
         tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
         choice->n_tokens++;

@@ -192,7 +192,7 @@ static bool add_bias_pairs(struct tn_gen *gen, const json_t *pairs, uint32_t n_v
         char text[24];
         if (json_array_size(pair) != 2 || !json_is_integer(id))
             return tn_refuse(r, 400, "logit_bias",
-                             "\"logit_bias\": entry %zu is no pair of a token id and a number", i);
+                             "\"logit_bias\": entry %zu is not a pair [token id, number]", i);
         snprintf(text, sizeof text, "%lld", (long long)json_integer_value(id));
         if (!add_bias(gen, text, json_array_get(pair, 1), n_vocab, r))
             return false;

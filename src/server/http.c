@@ -256,7 +256,7 @@ static void read_framing(struct tn_http_request *r)
     else if (n_codings && !tn_http_is(coding, "chunked"))
         fail(r, 501, "the only supported transfer coding is chunked");
     else if (n_lengths && !parse_length(length, &r->n_left))
-        fail(r, 400, "Content-Length is no number");
+        fail(r, 400, "Content-Length is not a number");
     else if (r->n_left > TN_HTTP_MAX_BODY)
         fail(r, 413, "the body is larger than 4 MiB");
     r->is_chunked = n_codings > 0;

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 
 /* A string in quotes.  Invalid UTF-8 becomes U+FFFD; control characters, and U+2028 and U+2029,
- * which JavaScript treats as line ends, are escaped. */
+ * which JavaScript treats as line endings, are escaped. */
 void tn_json_string(struct tn_buf *out, const char *text, size_t n);
 void tn_json_text(struct tn_buf *out, const char *text); /* NUL-terminated */
 /* [72,105]: an array of byte values. */

@@ -25,7 +25,7 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i);
         if (!tn_json_has_type(tool, "function"))
-            return tn_refuse(r, 400, "tools", "\"tools\": entry %zu is no function", i);
+            return tn_refuse(r, 400, "tools", "\"tools\": entry %zu is not a function", i);
         tn_translation_add(t, list, tn_translation_tool(t, tool, "parameters"));
     }
     if (tn_json_has_type(choice, "function"))

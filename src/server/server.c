@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starts and stops the server, finds models by name, and connects the parts: connections, guard,
- * routes, threads.
+ * Starts and stops the server, finds models by name, and connects its parts: connections, guard,
+ * routes and threads.
  *
- * Four threads (server.h); all of them are started and joined here.
+ * The server has four threads (server.h); all of them are started and joined here.
  */
 #include "server/server.h"
 

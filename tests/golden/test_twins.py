@@ -369,7 +369,7 @@ class Twins(Case):
                 folder.tensors[name] = dtype, shape, gguf.to_bf16(trits)
         path = folder.write(scratch("shards"))
         error = self.refused(6, "convert", path, "-o", scratch("x.tern"), "--no-tokenizer")
-        self.assertIn('o_proj.weight": its scales change at columns that are no multiple of 64',
+        self.assertIn('o_proj.weight": its scales change at columns that are not a multiple of 64',
                       error)
         self.assertIn("its scales change at columns", self.ok("info", path, "--json").text)
 

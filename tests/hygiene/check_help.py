@@ -42,7 +42,7 @@ def check(root):
         for words in filter(None, calls(read(root, path))):
             command = words[0] if words[0] in COMMANDS else "run"
             if words[0] not in COMMANDS and re.fullmatch(r"[a-z]+", words[0]):
-                found.append(f"{path}: 'tern {words[0]}' is no command")
+                found.append(f"{path}: 'tern {words[0]}' is not a command")
             if words[0] == "help" and len(words) > 1 and words[1] not in NAMED:
                 found.append(f"{path}: 'tern help' has no {words[1]}")
             for flag in re.findall(r"(?:^|\s)(--[a-z][a-z-]*)", " ".join(words)):
@@ -61,7 +61,7 @@ planted({"README.md": "`tern run -p x --no-such` and `tern juggle x`\n\n"
                       "`tern help memory`, `tern help run`, `tern help cooking`\n\n"
                       "```\n$ tern --prompt x --temp 1\ntern info --temp 1\n```\n"
                       "The tern --not-code is a bird.\n"}, check,
-        expected=["'tern run' has no --no-such", "'tern juggle' is no command",
+        expected=["'tern run' has no --no-such", "'tern juggle' is not a command",
                   "'tern info' has no --temp",
                   "'tern help' has no cooking"],
         clean=["has no --prompt", "help' has no memory", "help' has no run", "run' has no --temp", "not-code"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What libtern.a exports begins with tern_ or tn_, and it calls nothing that prints, ends the
-program, starts another one, opens a socket or changes what the whole process shares.
+"""Every symbol that libtern.a exports begins with tern_ or tn_.  The library calls no function that
+prints, ends the program, starts another one, opens a socket or changes state of the process.
 usage: check_symbols.py LIBRARY NM C_COMPILER"""
 import os
 import re

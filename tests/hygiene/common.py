@@ -31,7 +31,7 @@ def planted(files, check, expected, clean=()):
             sys.exit(f"self-check failed: the planted violation '{word}' was not found in:\n{found}")
     for word in clean:
         if word in found:
-            sys.exit(f"self-check failed: '{word}' is no violation, but was reported:\n{found}")
+            sys.exit(f"self-check failed: '{word}' is not a violation, but was reported:\n{found}")
 
 
 def finish(name, violations):

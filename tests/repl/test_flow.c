@@ -131,7 +131,7 @@ static void whole_texts(void **state)
     }
 }
 
-/* Removes blanks, line ends and styles, and checks the width of every row. */
+/* Removes blanks, line endings and styles, and checks the width of every row. */
 static void check_rows(const struct tn_buf *out, uint32_t columns, struct tn_buf *bare)
 {
     for (size_t i = 0; i < out->n_bytes; i++)
@@ -144,7 +144,7 @@ static void check_rows(const struct tn_buf *out, uint32_t columns, struct tn_buf
     }
 }
 
-/* Only blanks and line ends change, no row is too wide, and the size of pieces does not matter. */
+/* Only blanks and line endings change, no row is too wide, and any size of pieces works. */
 static void random_texts(void **state)
 {
     (void)state;

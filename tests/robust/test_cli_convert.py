@@ -44,7 +44,7 @@ class Names(command.TestCase):
         shutil.copy(command.shared("reference", "gguf", "tiny-bitnet-packed", "i2_s.gguf"), source)
         data = read_bytes(source)
         error = self.refused(2, "convert", "-q", source, "-o", os.path.join(folder, "a.tern"))
-        self.assertIn("a.tern.part is a file of the model that is converted", error)
+        self.assertIn("a.tern.part is a file of the model being converted", error)
         self.assertEqual((os.listdir(folder), read_bytes(source)), (["a.tern.part"], data))
 
     def test_the_name_is_that_of_the_link(self):

@@ -152,7 +152,7 @@ class Dense(command.TestCase):
         dtype, shape, data = tensors[GATE]
         values = [v * (1 + 0.25 * (i // 16 % 4)) for i, v in enumerate(halves(data))]
         self.refuse({**tensors, GATE: (dtype, shape, of_halves(values))}, 6, GATE,
-                    "its scales change at columns that are no multiple of 64")
+                    "its scales change at columns that are not a multiple of 64")
 
     def test_a_mixture_is_reported(self):
         tensors, noise = self.ternary(), random.Random(4)
@@ -301,7 +301,7 @@ class Graphs(command.TestCase):
                 ("opt", "max_position_embeddings", 65, 5, "makes it [67, 64]"),
                 ("codegen", "rotary_dim", 5, 6, "an odd"),
                 ("codegen", "rotary_dim", 8, 5, "is 8, allowed are 2 to 6"),
-                ("codegen", "n_head", 6, 6, "no multiple of 4"),
+                ("codegen", "n_head", 6, 6, "not a multiple of 4"),
                 ("codegen", "num_key_value_heads", 4, 6, "a key head for several"),
                 ("gpt-neox", "num_key_value_heads", 2, 6, "a key head for several"),
                 ("gpt-neox", "hidden_act", "tanh", 6, 'hidden_act "tanh"'),
@@ -398,7 +398,7 @@ class Ends(command.TestCase):
                          ["<|end|>", "<|endoftext|>"])
         self.assertEqual(self.stops(None, ["<|im_end|>", "<|end|>", "<|end_of_text|>"]),
                          ["<|im_end|>", "<|end_of_text|>"])
-        # What a user could write is no control token, whatever it looks like.
+        # Text that a user could write is not a control token, whatever it looks like.
         self.assertEqual(self.stops("{{ '<end_of_turn>x' }}", ["<eos>"]), ["<eos>"])
         self.assertEqual(self.stops(None, ["<eos>", "<a>", "<b>"],
                                     ("tokenizer.ggml.eot_token_id", gguf.U32, 257),

@@ -100,7 +100,7 @@ class Source(command.TestCase):
             self.assertIn(pair, lines)
 
     def test_tokenizer_that_convert_refuses(self):
-        """A missing tokenizer is no reason: convert works without."""
+        """A missing tokenizer is not a reason: convert works without."""
         found = self.look(shared("reference", "gguf", "tiny-bitnet-packed", "i2_s-nopre.gguf"))
         self.assertEqual((found["family"], found["convertible"]), ("bitnet", False))
         self.assertIn("name it with --pre", found["reason"])

@@ -240,8 +240,8 @@ class Pull(command.TestCase):
 
     def test_redirects_that_are_not_followed(self):
         for location, said in (("http://192.0.2.1/x", "this computer only"),
-                               ("ftp://127.0.0.1/x", "no https address"),
-                               ("file:///etc/passwd", "no https address"),
+                               ("ftp://127.0.0.1/x", "not an https address"),
+                               ("file:///etc/passwd", "not an https address"),
                                ("https://" + "me:you@127.0.0.1/", "user name"),
                                ("http://127.0.0.1.a.example/x", "this computer only"),
                                ("http://127.0.0.1:1/\\\"x", "cannot be a part"),

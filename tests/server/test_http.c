@@ -107,7 +107,7 @@ static void wrong_requests(void **state)
         int status;
         const char *bytes;
     } cases[] = {
-        /* line ends */
+        /* line endings */
         {400, "GET / HTTP/1.1\nHost: localhost\n\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A: b\nC: d\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A: b\rC: d\r\n\r\n"},

@@ -195,7 +195,7 @@ def make_tokenizers(texts):
         if name == "minicpm":
             steps.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
         added = [added_token(by_characters, t, True) for t in ("<pad>", "<eos>", "<bos>", "<unk>")]
-        if name == "gemma":  # whose files name runs of line ends and of marks
+        if name == "gemma":  # whose files name runs of line endings and of marks
             added += [added_token(by_characters, t, False) for t in ("\n\n", 2 * MARK, 3 * MARK)]
         out[name] = tokenizer_json(by_characters, normalizer, pre,
                                    {"type": "Sequence", "decoders": steps}, added), None

@@ -3,7 +3,7 @@
  * test_smuggling_templates FILES: bytes of a conversation never become special ids, in any
  * interpreted template.  Every special token of any of the templates is special in the tokenizer;
  * each of them is written into every field of a conversation, a tool and a document that a user or
- * a tool fills. If only such text changes, the provenance marks must show exactly the changed
+ * a tool fills.  If only such text changes, the provenance marks must show exactly the changed
  * bytes.
  */
 #include <setjmp.h>

@@ -179,7 +179,7 @@ static const struct number_case number_cases[] = {
     {"key/general.alignment/value", 1u << 21, BAD, "from 1 to 1048576"},
     {"key/general.alignment/value", 1u << 20, BAD, "the data begins at byte 1048576"},
     {"key/general.alignment/value", 32, BAD, "tensor \"tq2\": offset 1280, expected 1248"},
-    {"key/general.alignment/value", 128, BAD, "is no multiple of the alignment 128"},
+    {"key/general.alignment/value", 128, BAD, "is not a multiple of the alignment 128"},
     {"key/general.alignment/type", TN_GGUF_I32, BAD, "is of type I32, U32 is right"},
     {"key/general.alignment/type", TN_GGUF_F32, BAD, "is of type F32, U32 is right"},
     /* arrays */
@@ -279,10 +279,10 @@ static const struct number_case number_cases[] = {
     {"tensor/norm/type", TN_GGML_IQ2_BN_R4, TERN_OK, NULL},
     /* offsets */
     {"tensor/norm/offset", 64, BAD, "tensor \"norm\": offset 64, but the first is at 0"},
-    {"tensor/norm/offset", 1, BAD, "offset 1 is no multiple of the alignment 64"},
+    {"tensor/norm/offset", 1, BAD, "offset 1 is not a multiple of the alignment 64"},
     {"tensor/norm/offset", M1, BAD, "tensor \"norm\": offset 18446744073709551615"},
     {"tensor/half/offset", 0, BAD, "tensor \"half\": offset 0, expected 1024, where \"norm\""},
-    {"tensor/half/offset", 1025, BAD, "offset 1025 is no multiple"},
+    {"tensor/half/offset", 1025, BAD, "offset 1025 is not a multiple"},
     {"tensor/half/offset", 1088, BAD, "tensor \"half\": offset 1088, expected 1024"},
     {"tensor/half/offset", 960, BAD, "tensor \"half\": offset 960, expected 1024"},
     {"tensor/half/offset", 1u << 30, BAD, "offset 1073741824, but there are only"},

@@ -384,7 +384,7 @@ static void yarn_is_read(void **state)
     }
 }
 
-/* The zeros in the file are no valid factors. */
+/* The zeros in the file are not valid factors. */
 static void factors_are_checked(void **state)
 {
     (void)state;

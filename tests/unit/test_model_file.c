@@ -395,7 +395,7 @@ static void mistakes_are_named(void **state)
         ROW("GGUF\3\0\0\0\1\2\3\4\5\6\7\10", "a GGUF file; make a .tern file from it"),
         ROW("\x0b\0\0\0\0\0\0\0{\"a\":[1,2]}", "safetensors"),
         ROW("PK\3\4abcdefghijk", "PyTorch"),
-        ROW("TERN\n\x1A\n12345678901234567890", "line ends"),
+        ROW("TERN\n\x1A\n12345678901234567890", "line endings"),
         ROW("TERN", "truncated"),
         ROW("TERN\r\n\x1A\n", "truncated: 8 bytes"),
         ROW("\0\0\0\0\0\0\0\0\0\0\0\0", "zeros"),

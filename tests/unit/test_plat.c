@@ -418,7 +418,7 @@ static void lines_of_standard_input(void **state)
     tn_file_remove(PATH);
 }
 
-#if !defined(_WIN32) /* Windows cannot truncate a mapped file, and Ctrl-C is no signal there */
+#if !defined(_WIN32) /* Windows cannot truncate a mapped file, and Ctrl-C is not a signal there */
 
 static void interrupts_are_counted(void **state)
 {

@@ -35,7 +35,7 @@ static tern_status codegen_spec(struct tn_family_spec *s, const struct tn_values
     if (status == TERN_OK && dims % 2)
         status = tn_values_refuse(v, "an odd \"rotary_dim\"");
     if (status == TERN_OK && s->config->n_head % 4)
-        status = tn_values_refuse(v, "\"n_head\" that is no multiple of 4");
+        status = tn_values_refuse(v, "\"n_head\" that is not a multiple of 4");
     if (status == TERN_OK && s->config->n_kv_head != s->config->n_head)
         status = tn_values_refuse(v, "a key head for several query heads");
     for (uint32_t i = 0; i < s->config->n_layer && status == TERN_OK; i++)

@@ -4,7 +4,7 @@
  *
  * `smlal` adds products in int16, and each lane holds the sum of 8 columns: for codes below 16 at
  * most 8 * 15 * 128 = 15360, below 32 31744; for codes below 64, with scales of 16 columns, 4 * 63
- * * 128 = 32256.  Products of codes of 8 bits are widened at once.
+ * * 128 = 32256.  Products of 8-bit codes are widened immediately.
  */
 #include <arm_neon.h>
 

@@ -21,7 +21,7 @@ export function remember(where, name, text) {
     try {
         window[where + "Storage"].setItem("tern." + name, text);
     } catch {
-        // the banner says already that nothing is stored
+        // the banner already says that nothing is stored
     }
 }
 
