@@ -265,7 +265,7 @@ static void judge_zeros(const struct tn_job *j)
                "%.1f %% of the ternary weights are zero; trained models have about 36 to 42 %%%s",
                100 * share,
                share < MIN_ZERO_SHARE
-                   ? ", weights that were never trained ternary about 31 %: it may talk nonsense"
+                   ? ", weights that were never trained ternary about 31 %: it may write nonsense"
                    : ": are the weights complete?");
 }
 

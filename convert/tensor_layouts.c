@@ -100,8 +100,8 @@ static tern_status fail_many_scales(const struct tn_tensor_plan_row *t,
                        t->weight->name);
     return tn_fail(err, TERN_UNSUPPORTED,
                    "tensor \"%s\" has several scales, but this family has one for each whole "
-                   "matrix, as its inputs in int8 need: was the file made of weights that were not "
-                   "ternary yet?",
+                   "matrix, which its int8 inputs require: was the file made from weights before "
+                   "they became ternary?",
                    t->weight->name);
 }
 

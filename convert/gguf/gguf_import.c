@@ -111,8 +111,8 @@ static tern_status read_heads(struct importer *i)
         return status;
     if (value_length != c->head_dim)
         return tn_fail(i->err, TERN_UNSUPPORTED,
-                       "attention.value_length %u is not attention.key_length %u", value_length,
-                       c->head_dim);
+                       "attention.value_length %u differs from attention.key_length %u",
+                       value_length, c->head_dim);
     if (c->head_dim == 0 || c->head_dim % 2 || (uint64_t)c->n_head * c->head_dim > TERN_MAX_DIM)
         return tn_fail(i->err, TERN_INPUT,
                        "%u heads of %u values at a width of %u: a head must have an even number of "

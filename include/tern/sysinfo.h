@@ -144,9 +144,9 @@ void tern_sysinfo_read_cpu(struct tern_sysinfo *out);
 tern_status tern_sysinfo_read_root(struct tern_sysinfo *out, const char *root,
                                    struct tern_error *err);
 
-/* Writes this machine in that format into the directory `dir`, which is created and must be empty:
- * no serial numbers, no host name; names in control group paths become "user".  TERN_OUTPUT: it is
- * not empty, or cannot be written; TERN_UNSUPPORTED on systems without /proc. */
+/* Writes this machine's facts in that format into `dir`, which is created if missing and must be
+ * empty: no serial numbers, no host name; names in control group paths become "user".
+ * TERN_OUTPUT: it is not empty, or cannot be written; TERN_UNSUPPORTED on systems without /proc. */
 tern_status tern_sysinfo_record(const char *dir, struct tern_error *err);
 
 /* The name of bit i of cpu_features, such as "avx2"; NULL if there is no such feature. */

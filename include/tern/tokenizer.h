@@ -68,7 +68,7 @@ uint32_t tern_tokenizer_find(const struct tern_tokenizer *tokenizer, const char 
 bool tern_tokenizer_adds_space(const struct tern_tokenizer *tokenizer);
 
 /* The text of ids, decoded as in the reference: bytes that are not UTF-8 become U+FFFD.  *text is
- * new memory (tern_text_free), not NUL-terminated.  TERN_USAGE for an id without a meaning;
+ * new memory (tern_text_free), not NUL-terminated.  TERN_USAGE for an id that has no token;
  * TERN_MEMORY. */
 tern_status tern_tokenizer_decode(const struct tern_tokenizer *tokenizer, const uint32_t *ids,
                                   size_t n_ids, bool skip_special, char **text, size_t *n_text,

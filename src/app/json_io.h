@@ -23,7 +23,7 @@ void tn_json_io_free(char *text);
  * failed since it was created; then nothing is printed. */
 tern_status tn_json_io_print(json_t *value, struct tern_error *err);
 
-/* The value of a text of n bytes.  `name` is the text's name for messages; `flags` are jansson's.
+/* Parses n bytes of JSON.  `name` is the text's name for messages; `flags` are jansson's.
  * *value is released by json_decref; NULL after a failure: TERN_USAGE with line and column, or
  * TERN_MEMORY. */
 tern_status tn_json_io_read(json_t **value, const char *name, const char *text, size_t n,

@@ -134,7 +134,7 @@ tern_status tn_line_queue_open(struct tn_line_queue **out,
         return tn_ok(err);
     tn_free(q);
     *out = NULL;
-    return tn_fail(err, TERN_MEMORY, "the system gives no thread to read lines");
+    return tn_fail(err, TERN_MEMORY, "cannot start the thread that reads lines");
 }
 
 /* ---- the taker ---- */

@@ -347,7 +347,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"host", 0, TN_OPT_TEXT, SLOT(host), BIT(SERVE), .value = "ADDRESS", .initial = "localhost",
      .help = "where to listen: localhost (127.0.0.1 and ::1) or a numeric address"},
     {"port", 0, TN_OPT_COUNT, SLOT(port), BIT(SERVE), .value = "N", .initial = "8080", .low = 0,
-     .high = 65535, .help = "port; 0 takes a free one"},
+     .high = 65535, .help = "port; 0 selects a free one"},
     {"parallel", 0, TN_OPT_COUNT, SLOT(parallel), BIT(SERVE), .value = "N", .low = 1,
      .high = TERN_SCHEDULER_MAX_SEQUENCES, .otherwise = "4, or what memory allows",
      .help = "answers of a model that are computed at the same time; up to 64 requests are "

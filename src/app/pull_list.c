@@ -35,7 +35,7 @@ static void append_row(struct tn_buf *out, const struct tn_catalogue_model *mode
 
 static void append_licences(struct tn_buf *out)
 {
-    tn_buf_printf(out, "\nLicences, on pages of %s; unverified: tern knows no hash of the file\n",
+    tn_buf_printf(out, "\nLicences, on pages of %s; unverified: tern has no hash of the file\n",
                   tn_hub_address());
     for (uint32_t i = 0; i < tn_n_catalogue_models; i++) {
         const struct tn_catalogue_model *model = &tn_catalogue_models[i];

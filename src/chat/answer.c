@@ -219,7 +219,7 @@ static tern_status generate_turn(struct tern_conversation *c, struct tern_sessio
         else if (result->stop == TERN_STOP_STRING)
             s->turn->ids.n = 0;
         if (s->is_short)
-            status = tn_fail(err, TERN_MEMORY, "no memory to remember the answer");
+            status = tn_fail(err, TERN_MEMORY, "no memory to store the answer");
     }
     return status;
 }

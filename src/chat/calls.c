@@ -333,7 +333,7 @@ static tern_status result(const struct tern_calls *c, tern_status status, struct
 {
     if (status == TERN_OK && !c->held.failed && !c->text.failed)
         return tn_ok(err);
-    return tn_fail(err, TERN_MEMORY, "no memory for calls of tools");
+    return tn_fail(err, TERN_MEMORY, "no memory for tool calls");
 }
 
 tern_status tern_calls_push(struct tern_calls *c, const char *text, size_t n,
@@ -398,14 +398,14 @@ tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form,
     struct tern_calls *c = tn_alloc_zeroed(1, sizeof *c);
     *out = c;
     if (!c)
-        return tn_fail(err, TERN_MEMORY, "no memory for calls of tools");
+        return tn_fail(err, TERN_MEMORY, "no memory for tool calls");
     c->form = form;
     c->is_early = is_early;
     if (tn_buf_reserve(&c->held, 1) && tn_buf_reserve(&c->text, 1))
         return tn_ok(err);
     tern_calls_free(c);
     *out = NULL;
-    return tn_fail(err, TERN_MEMORY, "no memory for calls of tools");
+    return tn_fail(err, TERN_MEMORY, "no memory for tool calls");
 }
 
 void tern_calls_free(struct tern_calls *c)

@@ -3,7 +3,7 @@
  * Messages of a conversation, and their encoding to ids.
  *
  * A built-in template gets messages with role and content; everything else goes to a parsed
- * template as JSON.  Built-in templates know no reasoning: the published templates of their
+ * template as JSON.  Built-in templates do not support reasoning: the published templates of their
  * families drop earlier reasoning, and so does this file.
  */
 #include "chat/conversation.h"

@@ -30,8 +30,8 @@ struct tn_request {
     struct tn_request *next;     /* in the queue */
 };
 
-/* Allocates memory for the text and for drafts.  Set before: `asked`, the sampler of `generation`,
- * and for drafts the caller's members of the drafter.  TERN_MEMORY. */
+/* Allocates memory for the text and for drafts.  The caller sets these first: `asked`, the sampler
+ * of `generation`, and for drafts its own members of the drafter.  TERN_MEMORY. */
 tern_status tn_request_init(struct tn_request *r, const struct tern_model *model, uint32_t n_ctx,
                             struct tern_error *err);
 void tn_request_fini(struct tn_request *r);

@@ -271,8 +271,8 @@ static tern_status check_header(const struct cache_header *h, const struct tern_
     if (h->block_bytes != own.block_bytes &&
         tn_rings_above(&s->model->weights, s->n_batch) != UINT32_MAX)
         return tn_fail(err, TERN_INPUT,
-                       "%s: saved with a context of another size (%u here), which keeps other "
-                       "positions of layers with a window",
+                       "%s: saved with a context of another size (%u here): layers with a "
+                       "window stored different positions",
                        path, s->n_ctx);
     own.hash = h->hash;
     if (memcmp(h, &own, sizeof own) != 0 || (own.state_bytes > 0) != (h->n_states > 0) ||

@@ -93,7 +93,7 @@ void tn_end_lane(struct tn_steps *s, struct tn_lane *lane, enum tern_stop stop,
 struct tn_lane *tn_prepare_lane(struct tn_steps *s, const struct tern_request *asked);
 /* Starts reading the prompt with the next step; the sampler of r->generation must be set. */
 void tn_start_lane(struct tn_steps *s, struct tn_lane *lane, struct tn_request *r);
-/* Takes over what another lane has evaluated of this lane's prompt meanwhile. */
+/* Reuses the part of this lane's prompt that another lane has evaluated meanwhile. */
 void tn_take_over(struct tn_steps *s, struct tn_lane *lane);
 /* Makes room for n more rows, evicting caches of ended requests if memory is short.  false: not
  * enough. */

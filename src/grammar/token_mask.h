@@ -2,9 +2,9 @@
  *
  * Computes which tokens of a vocabulary can come next under a grammar.
  *
- * The tokens are sorted by their bytes, each with the length of the prefix it shares with the token
- * before.  A walk in that order reads only the bytes after the shared prefix, and skips all tokens
- * that share a rejected prefix.  Masks of recent sets are cached.
+ * The tokens are sorted by their bytes, each with the length of the prefix that it shares with its
+ * predecessor.  A walk in that order reads only the bytes after the shared prefix, and skips all
+ * tokens that share a rejected prefix.  Masks of recent sets are cached.
  */
 #ifndef TN_TOKEN_MASK_H
 #define TN_TOKEN_MASK_H
@@ -18,7 +18,7 @@
 struct tn_sorted_token {
     uint32_t id;
     uint32_t at;       /* offset in `bytes` of those after the shared prefix */
-    uint16_t n_shared; /* bytes shared with the token before */
+    uint16_t n_shared; /* bytes shared with the preceding token */
     uint16_t n_bytes;
 };
 

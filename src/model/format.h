@@ -2,8 +2,8 @@
  *
  * A linear layer has a format: one constant row with the products of a layout's matrices, the
  * precision of their input, what they can skip, and the memory they need.  The callers of a product
- * (matrix.c, embed_head.c) know no layout: a new one is a file in formats/ and a line of formats.h
- * there.  These functions run on one thread and write only to their arguments.
+ * (matrix.c, embed_head.c) do not depend on layouts: a new one is a file in formats/ and a line of
+ * its formats.h.  These functions run on one thread and write only to their arguments.
  */
 #ifndef TN_FORMAT_H
 #define TN_FORMAT_H
@@ -114,8 +114,8 @@ struct tn_format {
     size_t (*lut_bytes)(uint32_t cols); /* scratch->lut, kept for all products of an input */
     size_t (*row_bytes)(uint32_t cols); /* scratch->unpacked, for one call */
     tn_find_bad_fn *find_bad; /* NULL: all bytes are valid */
-    /* The format for inputs in f32, 16 and 8 bits; NULL: it is this row, or the format has no
-     * choice. */
+    /* The formats of the same layout for inputs in f32, 16 and 8 bits.  NULL: this row, or there is
+     * no choice. */
     const struct tn_format *exact, *fine, *coarse;
 };
 

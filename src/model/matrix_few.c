@@ -13,8 +13,8 @@
 
 /* 160 KB of `up` for the dimensions of 2B-4T. */
 #define ROWS_PER_ITEM 256u
-/* Bytes of columns, of which a few tokens need half.  Larger than the second-level cache: each call
- * of the kernel begins with nothing prefetched, and loads and stores the sums of all rows. */
+/* Bytes of an item's columns; a few tokens need about half of them.  Larger than the second-level
+ * cache: each kernel call begins with nothing prefetched, and loads and stores all rows' sums. */
 #define MOST_ITEM_BYTES (5u << 19)
 /* More than one, so that a busy core may take fewer. */
 #define COL_ITEMS_PER_THREAD 2u

@@ -78,7 +78,7 @@ tern_status tn_net_listen(tn_socket *out, const char *host, uint16_t port, uint1
     if (no_family)
         *no_family = why == EAFNOSUPPORT || why == EADDRNOTAVAIL;
     return tn_fail(err, TERN_OUTPUT, "cannot listen at %s port %u: %s%s", host, port, strerror(why),
-                   why == EADDRINUSE ? "; --port 0 takes a free one" : "");
+                   why == EADDRINUSE ? "; --port 0 selects a free one" : "");
 }
 
 tn_socket tn_net_accept(tn_socket listener)

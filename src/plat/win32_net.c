@@ -15,7 +15,7 @@ tern_status tn_net_init(struct tern_error *err)
     WSADATA data;
     int why = WSAStartup(MAKEWORD(2, 2), &data);
     return why == 0 ? tn_ok(err)
-                    : tn_fail(err, TERN_OUTPUT, "Windows gives no sockets: error %d", why);
+                    : tn_fail(err, TERN_OUTPUT, "Windows sockets are not available: error %d", why);
 }
 
 /* ---- listening ---- */
@@ -65,7 +65,7 @@ tern_status tn_net_listen(tn_socket *out, const char *host, uint16_t port, uint1
     if (no_family)
         *no_family = why == WSAEAFNOSUPPORT || why == WSAEADDRNOTAVAIL;
     return tn_fail(err, TERN_OUTPUT, "cannot listen at %s port %u: %s (error %d)", host, port,
-                   why == WSAEADDRINUSE ? "the port is in use; --port 0 takes a free one"
+                   why == WSAEADDRINUSE ? "the port is in use; --port 0 selects a free one"
                                         : "Windows refuses",
                    why);
 }

@@ -56,7 +56,7 @@ enum tn_key_kind {
     TN_KEY_SUSPEND,
     TN_KEY_QUIT,
     TN_KEY_EDITOR, /* Ctrl-X Ctrl-E */
-    TN_KEY_UNKNOWN, /* a sequence without a meaning here */
+    TN_KEY_UNKNOWN, /* an unrecognised sequence */
 };
 
 struct tn_key {

@@ -23,7 +23,7 @@ struct tn_body {
     json_t *root;
     struct tn_json_wide seed; /* "seed" of the root, where the JSON number rounded it */
     size_t n_bytes;   /* total */
-    size_t n_working; /* of which copies until the texts have become ids */
+    size_t n_working; /* of which copies, freed when the texts are tokenized */
     size_t n_tree;    /* of which arrays and objects, without their texts */
     size_t n_out;     /* of which the answer */
 };

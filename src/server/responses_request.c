@@ -108,7 +108,7 @@ static void add_reasoning(struct tn_translation *t, json_t *messages, const json
                            "reasoning_content", thoughts);
 }
 
-/* The answer that the previous item has begun with reasoning; NULL: none. */
+/* The answer that the previous item, reasoning, began; NULL: none. */
 static json_t *begun_answer(json_t *messages)
 {
     const size_t n = json_array_size(messages);

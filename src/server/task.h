@@ -156,7 +156,7 @@ void tn_task_take(struct tn_server *server, struct tn_message *message);
 /* Called when the server closes. */
 void tn_task_free_all(struct tn_server *server);
 
-/* Refuses a prompt of n_ids or, is_bound, of at least n_ids.  Returns false. */
+/* Refuses a prompt of n_ids (is_bound: at least n_ids).  Returns false. */
 bool tn_task_refuse_length(const struct tn_task *task, bool is_bound, size_t n_ids,
                            struct tn_refusal *refusal);
 /* For `prepare`: can a prompt of n_bytes fit at all?  false: refused. */

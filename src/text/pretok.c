@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pre-tokenizers as chains of stages: each stage splits the pieces of the one before.
+ * Pre-tokenizers as chains of stages: each stage splits the pieces of the preceding one.
  *
  * The expressions of GPT-2 and LLaMA-3 are alternatives tried in order at each position.  A piece
  * looks ahead by one character, or to the end of a white space run (scanned at most three times).

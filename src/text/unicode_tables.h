@@ -17,8 +17,8 @@ extern const uint8_t tn_unicode_class_bits[][64];
 extern const uint8_t tn_unicode_flag_block[0x110000 / 256];
 extern const uint8_t tn_unicode_flag_bits[][256];
 
-/* Canonical combining class.  0: NFC neither changes the character nor joins it to the one before;
- * TN_STARTER_TOUCHED: a starter for which that is false. */
+/* Canonical combining class.  0: NFC neither changes the character nor joins it to the preceding
+ * one; TN_STARTER_TOUCHED: a starter for which that is false. */
 #define TN_STARTER_TOUCHED 255
 extern const uint8_t tn_unicode_combining_block[0x110000 / 256];
 extern const uint8_t tn_unicode_combining[][256];

@@ -397,7 +397,7 @@ static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_
 
 static void test_gemm(const struct tn_kernel_row *row, struct problem *p)
 {
-    /* Around the token tiles of every level. */
+    /* Numbers of tokens around the tile sizes of every level. */
     static const uint32_t few[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17};
     const uint32_t padded = tn_div_ceil_u32(p->rows, TN_GEMM_ROWS) * TN_GEMM_ROWS;
     if (p->cols < 300)

@@ -402,7 +402,7 @@ static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_
 
 static void test_gemm(struct problem *p, const char *op)
 {
-    /* Around the tiles of every level. */
+    /* Numbers of tokens around the tile sizes of every level. */
     static const uint32_t few[] = {1, 2, 3, 4, 5, 6, 7, 9};
     const uint32_t padded = tn_div_ceil_u32(p->rows, TN_GEMM_ROWS) * TN_GEMM_ROWS;
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {

@@ -452,7 +452,7 @@ class Messages(command.TestCase):
             s.listen()
             result = command.tern("serve", command.model(), "--port", str(s.getsockname()[1]))
         self.assertEqual(result.code, 4)
-        self.assertIn("--port 0 takes a free one", result.err)
+        self.assertIn("--port 0 selects a free one", result.err)
 
     def test_config_in_words(self):
         lines = self.ok("chat", command.model(), stdin=b"/config\n").err

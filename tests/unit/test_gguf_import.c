@@ -272,7 +272,7 @@ static const struct {
     {"llama", {"attention.head_count_kv", TN_GGUF_I32, -2, NULL}, BAD, "head_count_kv\" is -2"},
     {"llama", {"attention.key_length", U, 15, NULL}, BAD, "4 heads of 15 values"},
     {"llama", {"attention.key_length", U, 1, NULL}, BAD, "key_length\" is 1, allowed are 2 to"},
-    {"llama", {"attention.value_length", U, 32, NULL}, NO, "value_length 32 is not"},
+    {"llama", {"attention.value_length", U, 32, NULL}, NO, "value_length 32 differs"},
     {"llama", {"vocab_size", U, 33, NULL}, BAD, "vocab_size is 33, but tensor"},
     {"llama", {"vocab_size", TN_GGUF_BOOL, 1, NULL}, BAD, "is of type BOOL, expected an integer"},
     {"llama", {"attention.layer_norm_rms_epsilon", 0, 0, NULL}, BAD, "epsilon\" is missing"},

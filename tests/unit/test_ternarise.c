@@ -56,7 +56,7 @@ static void test_f16(void **state)
     check_16(TN_DTYPE_F16, 0x7C00, tn_f16_to_f32);
 }
 
-/* Around the threshold, and random values. */
+/* Values around the threshold, and random ones. */
 static void test_f32(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of matrices in blocks for the dot-product extension of Armv8.2: as blocks_neon.c, but
+ * Products of matrices in blocks for the dot-product extension of Armv8.2: like blocks_neon.c, but
  * `sdot` adds four columns of 4 rows at once.
  */
 #include <arm_neon.h>

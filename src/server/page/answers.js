@@ -26,7 +26,7 @@ export class Answers {
         return run?.ended;
     }
 
-    // Marks answers as left when the tab is closed, so that their text is kept.
+    // Marks running answers as interrupted and saves their text when the tab is closed.
     leave() {
         for (const {chat, node} of this.runs.values()) {
             node.stop = "left";

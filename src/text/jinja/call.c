@@ -195,7 +195,7 @@ static void bind_rest(struct tn_jrun *run, const struct tn_jnode *node, const st
         tn_jrun_fail(run, TERN_USAGE, "a macro of %zu parameters gets %zu arguments", node->other.n,
                      args->n);
     if (named.dict->n > 0 && !(node->uses & TN_USES_KWARGS))
-        tn_jrun_fail(run, TERN_USAGE, "a macro has no parameter \"%.*s\", or gets it twice",
+        tn_jrun_fail(run, TERN_USAGE, "a macro has no parameter \"%.*s\", or receives it twice",
                      (int)TN_MIN(named.dict->pairs[0].key.string->n, (size_t)40),
                      named.dict->pairs[0].key.string->bytes);
     tn_jrun_define(run, run->frame, (struct tn_jname){"varargs", 7}, rest);

@@ -35,7 +35,7 @@ assert three.choices[0].message.content == text != three.choices[1].message.cont
 word = text.split()[3]
 stopped = client.chat.completions.create(**ask, stop=[word, "\x01"]).choices[0]
 assert (stopped.message.content, stopped.finish_reason) == (text[:text.index(word)], "stop")
-# Fields without a meaning for a local server are accepted.
+# Fields that have no effect on a local server are accepted.
 client.chat.completions.create(**ask, store=False, metadata={"a": "b"}, user="u",
                                service_tier="auto", reasoning_effort="low")
 
