@@ -68,6 +68,60 @@ sum += w > 0 ? x[i] : w < 0 ? -x[i] : 0;
     ("assistant", "A model must be *trained* that way; see `tern help convert`. Rounding an ordinary "
                   "model afterwards ruins it."),
 ]
+LONG = [
+    ("user", "Explain **everything**, please, with https://example.com/" + "a-long-path/" * 12),
+    ("assistant", """# Packing five trits into a byte
+
+A trit has three values, so five of them have 3⁵ = 243, which fit into the 256 of a byte. The waste
+is small: 1.6 bits per weight instead of log₂ 3 ≈ 1.585.
+
+> The decoder is a multiplication, not a table.
+
+## Steps
+
+- Multiply by three.
+  - The carry is the trit.
+  - The remainder continues with `value = (uint8_t)(value * 3)`, which never overflows.
+- Repeat five times.
+
+| kernel | instructions per weight | registers | remarks |
+|---|---:|---:|---|
+| reference | 4 | 3 | portable, and the specification |
+| AVX2 | 0.25 | 16 | needs_unaligned_loads |
+
+```python
+def unpack(byte):
+    \"\"\"Yields the five trits of a byte, the most significant one first, as -1, 0 and +1.\"\"\"
+    for _ in range(5):
+        byte *= 3
+        yield (byte >> 8) - 1
+        byte &= 255
+```
+
+""" + "A last paragraph follows, and it is long enough to be wrapped at every width. " * 6),
+]
+SIZES = ((320, 640), (400, 800), (1280, 860), (2560, 1300))   # CSS pixels
+# The controls and texts that reach past the sides of the window, or past those of the dialog.
+OUTSIDE = """
+    const root = document.querySelector("dialog[open]") || document.body;
+    const right = root === document.body ? innerWidth : root.getBoundingClientRect().right;
+    return [...root.querySelectorAll("button, input, select, textarea, p, kbd, summary, label")]
+        .filter(e => e.checkVisibility({visibilityProperty: true}) && !e.closest(".unseen, .skip"))
+        .filter(e => {
+            const box = e.getBoundingClientRect();
+            return box.left < 0 || box.right > right + 1;
+        }).map(e => e.outerHTML.slice(0, 200));"""
+
+# The words of a table that take more than one line.
+BROKEN_WORDS = """
+    return [...document.querySelectorAll(".table td, .table th")].flatMap(cell => {
+        const text = cell.firstChild, range = document.createRange();
+        return [...text.data.matchAll(/[\\w-]+/g)].filter(({0: word, index}) => {
+            range.setStart(text, index);
+            range.setEnd(text, index + word.length);
+            return range.getClientRects().length > 1;
+        }).map(([word]) => word);
+    });"""
 
 
 def start_driver(folder, **preferences):
@@ -105,7 +159,8 @@ class Browser(serving.TestCase):
 
     def setUp(self):
         self.url = f"http://127.0.0.1:{self.gate.port}/"
-        self.gate.allow(None)
+        # The gate limits all answers of a connection that has carried a stream.
+        self.gate.cut()
         self.window = self.driver.current_window_handle
         self.clear()
         self.go()
@@ -718,6 +773,70 @@ class Browser(serving.TestCase):
                 self.check_axe(name + ", drawer")
                 self.picture(name + "-drawer")
                 self.click("#shade")
+
+    def look(self, state, scrolled=None):
+        """Checks the displayed state at every width, and takes its pictures. `scrolled`: a
+        selector, and the part of its height to scroll to."""
+        for width, height in SIZES:
+            for dark in (False, True):
+                name = f"{state}-{width}" + ("-dark" if dark else "")
+                self.emulate(width, height, dark)
+                if scrolled:
+                    self.scroll_to(*scrolled)
+                self.check_axe(name)
+                self.assertEqual(self.js(OUTSIDE), [], name)
+                self.picture(name)
+
+    def scroll_to(self, selector, part):
+        """Scrolls, and waits for the event and the next frames, which follow the end."""
+        self.driver.execute_async_script("""
+            const [selector, part, done] = arguments, area = document.querySelector(selector);
+            const frame = then => requestAnimationFrame(then);
+            frame(() => {
+                area.scrollTop = part * (area.scrollHeight - area.clientHeight);
+                frame(() => frame(done));
+            });""", selector, part)
+
+    def test_every_width(self):
+        self.look("start")
+        self.load(SHOWCASE)
+        self.look("conversation")
+        self.look("conversation-top", scrolled=("#log", 0))
+        self.load(LONG)
+        for part in (0, 0.5, 1):
+            self.look(f"long-{part}", scrolled=("#log", part))
+        self.emulate(*SIZES[0])
+        self.assertEqual(self.js(BROKEN_WORDS), [])
+        self.click("#adjust")
+        self.assertEqual(self.js("return document.activeElement.id"), "settings-close")
+        self.look("settings")
+        self.click("#more summary")
+        for part in (0.5, 1):
+            self.look(f"settings-{part}", scrolled=("#settings form", part))
+        self.click("#settings-close")
+        self.click("#new")
+        self.ask("A long question. " * 3000)
+        self.look("error")
+
+    def test_a_cut_answer_at_every_width(self):
+        self.click("#adjust")
+        self.all("#fields input")[1].send_keys("24", Keys.TAB)
+        self.click("#settings-close")
+        self.ask("Tell me a story.")
+        self.assertIn("cut off here", self.find(".assistant .note").text)
+        self.look("cut")
+
+    def test_other_starts_at_every_width(self):
+        demo = command.scratch("demo.tern")
+        shutil.copy(command.model(), demo)
+        vectors = command.model(command.shared("reference", "models", "tiny-embed-qwen3"))
+        for name, model in (("demo", demo), ("no-model", vectors)):
+            with Server(models=[model]) as server, self.in_front_of(server):
+                self.clear()
+                self.go()
+                self.look(name)
+                for part in ("#model", "#composer"):
+                    self.assertEqual(self.find(part).is_displayed(), name == "demo", part)
 
     def test_picture(self):
         """The picture of the README: an answer of the demo model."""

@@ -192,6 +192,8 @@ function update() {
     get("log").querySelector(".welcome")?.remove();
     if (isEmpty)
         get("log").append(welcome(model, !!page.info));
+    get("model").hidden = !model;
+    get("composer").hidden = !!page.info && !model;   // nobody would answer
     if (model)
         get("model").value = model.id;
     get("system").hidden = !chat.system;
