@@ -149,7 +149,7 @@ static void random_texts(void **state)
 {
     (void)state;
     static const char *const parts[] = {"a", "word", " ", "  ", "\n", "**", "`", "*", "#", "- ",
-                                        HAN, "e" ACUTE, "1. ", "longer-word", "\\", "_"};
+                                        HAN, ("e" ACUTE), "1. ", "longer-word", "\\", "_"};
     struct tn_rng rng;
     tn_rng_seed(&rng, 7);
     for (int i = 0; i < 2000; i++) {
