@@ -223,8 +223,8 @@ static tern_status serve(struct serve *s, struct tern_error *err)
         return status;
     say_models(&s->hosting);
     if (o->n_positional == 0 && !o->model && !getenv("TERN_MODEL"))
-        tn_info_say("no model was named; tern pull shows those to fetch, tern list those that are "
-                    "here");
+        tn_info_say("no model was named; tern pull shows the available models, tern list the "
+                    "installed ones");
     status = say_url(o->host, tn_server_port(server), err);
     if (status == TERN_OK) {
         if (o->opens_page)

@@ -131,7 +131,7 @@ static const struct {
      "  Ctrl-D  Ctrl-Z     leaves on an empty line; " WHAT_CTRL_Z_DOES "\n"
      "\n"
      "A paste is one insertion, even of several lines; Enter sends it. A terminal that\n"
-     "does not mark pastes sends an Enter for every line end. Input typed while an\n"
+     "does not mark pastes sends an Enter for every line ending. Input typed while an\n"
      "answer runs is kept for the next prompt. With TERM=dumb lines are read without\n"
      "these keys.\n"},
     {"environment",

@@ -195,7 +195,8 @@ static tern_status unknown_name(const struct tn_known_models *m, const char *nam
     else if (strchr(named, ' '))
         tn_buf_append_text(&hint, "a model comes before the text: tern run MODEL \"TEXT\"");
     else
-        tn_buf_append_text(&hint, "tern list shows those that are here, tern pull those to fetch");
+        tn_buf_append_text(&hint,
+                           "tern list shows the installed models, tern pull the available ones");
     tn_fail(err, TERN_INPUT, "\"%.200s\": no such file, and no model has this name; %s", named,
             tn_buf_text(&hint));
     tn_buf_fini(&hint);

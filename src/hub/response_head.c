@@ -12,7 +12,7 @@
 
 struct line {
     const char *text;
-    size_t n; /* length without the line end */
+    size_t n; /* length without the line ending */
 };
 
 /* Takes a line; false: no complete line. */

@@ -4,7 +4,7 @@
  *
  * Input is read as events.  Consoles that can (Windows 10) translate keys and pastes into the
  * sequences of xterm; for others the table below does.  Where pastes have no brackets, an Enter
- * that is immediately followed by more keys was pasted: it becomes Alt-Enter, a line end in the
+ * that is immediately followed by more keys was pasted: it becomes Alt-Enter, a line ending in the
  * text.
  */
 #include "plat/win32.h"

@@ -30,7 +30,7 @@ void tn_candidates_collect(struct tn_candidates *c, const struct tn_completer *c
                            const char *line, size_t cursor);
 /* Length of the common prefix in bytes, whole clusters; there must be a candidate. */
 size_t tn_candidates_common(const struct tn_candidates *c);
-/* Appends the candidates in columns, at most max_rows rows, each with a line end. */
+/* Appends the candidates in columns, at most max_rows rows, each with a line ending. */
 bool tn_candidates_show(const struct tn_candidates *c, struct tn_buf *out, uint32_t columns,
                         uint32_t max_rows);
 

@@ -2,8 +2,8 @@
  *
  * The sent messages, for the arrow keys and Ctrl-R: in memory, and optionally in a file.
  *
- * The file has one entry per line (\\ and \n encode a backslash and a line end), is readable by its
- * owner only, and is replaced atomically.  Several processes may share it: entries that others
+ * The file has one entry per line (\\ and \n encode a backslash and a line ending), is readable by
+ * its owner only, and is replaced atomically.  Several processes may share it: entries that others
  * added are kept.
  */
 #ifndef TN_HISTORY_H

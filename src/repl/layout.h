@@ -20,7 +20,7 @@
 enum tn_row_kind { TN_ROW_FIRST, TN_ROW_LINE, TN_ROW_WRAPPED };
 
 struct tn_row {
-    size_t start; /* [start, end) of the text, without the line end */
+    size_t start; /* [start, end) of the text, without the line ending */
     size_t end;
     enum tn_row_kind kind;
 };

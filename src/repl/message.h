@@ -13,8 +13,8 @@
 
 enum tn_message_state {
     TN_MESSAGE_WHOLE,
-    TN_MESSAGE_BACKSLASH, /* its last byte represents a line end */
-    TN_MESSAGE_OPEN       /* the line end is part of the message */
+    TN_MESSAGE_BACKSLASH, /* its last byte represents a line ending */
+    TN_MESSAGE_OPEN       /* the line ending is part of the message */
 };
 enum tn_message_state tn_message_state(const char *text, size_t n);
 

@@ -54,7 +54,7 @@ static void move_column(struct tn_screen *screen, struct tn_buf *out, uint32_t c
     screen->cursor_column = column;
 }
 
-/* Opens a new row below the last one, scrolling if necessary.  A line end moves to column 0,
+/* Opens a new row below the last one, scrolling if necessary.  A line ending moves to column 0,
  * because the output is not raw. */
 static void open_row(struct tn_screen *screen, struct tn_buf *out, size_t row)
 {

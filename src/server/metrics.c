@@ -102,9 +102,9 @@ void tn_route_metrics(struct tn_server *server, struct tn_conn *conn)
                   (double)server->totals.n_cached_tokens);
     append_metric(&out, "new_tokens_total", "counter", "Tokens of answers.",
                   (double)server->totals.n_new_tokens);
-    append_metric(&out, "prompt_seconds_total", "counter", "Time in prompts, per answer.",
+    append_metric(&out, "prompt_seconds_total", "counter", "Time spent reading prompts.",
                   server->totals.prompt_s);
-    append_metric(&out, "decode_seconds_total", "counter", "Time in answers, per answer.",
+    append_metric(&out, "decode_seconds_total", "counter", "Time spent writing answers.",
                   server->totals.decode_s);
     append_metric(&out, "resident_memory_bytes", "gauge", "Resident memory of the process.",
                   (double)usage.rss_bytes);

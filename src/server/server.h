@@ -65,7 +65,7 @@ struct tn_server_config {
     /* Called several times a second on the loop thread; true: answers in progress get two seconds,
      * then the server stops. */
     bool (*should_stop)(void *arg);
-    /* Logs an answered request as a line without a line end; NULL: no log. */
+    /* Logs an answered request as a line without a line ending; NULL: no log. */
     void (*log)(void *arg, const char *line, size_t n);
     void *arg;
 };

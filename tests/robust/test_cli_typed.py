@@ -48,7 +48,7 @@ class UnknownNames(command.TestCase):
         for name, hint in (("bitnet-2b", "tern pull bitnet-2b fetches it"),
                            ("Bitnet-2B", "tern pull bitnet-2b fetches it"),
                            ("bitnet2b", "tern pull bitnet-2b fetches one of nearly this name"),
-                           ("xyzzy", "tern list shows those that are here")):
+                           ("xyzzy", "tern list shows the installed models")):
             with self.subTest(name=name):
                 self.assertIn(hint, self.refused(5, "run", name, "Hi", env=env))
 
