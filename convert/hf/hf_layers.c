@@ -137,9 +137,8 @@ static tern_status parse_partial(struct tn_config_import *out, const json_t *obj
     return TERN_OK;
 }
 
-/* The type of the rotation that a rope object describes, NULL if it has none that can be read.  An
- * object without a type is the default one only if it has no members except the two that all types
- * have. */
+/* The rotation type of a rope object, NULL if it is unknown.  An object without a type is the
+ * default one only if it has no members except the two that all types have. */
 static const char *rope_type(const json_t *rope)
 {
     const json_t *type = json_object_get(rope, "rope_type");

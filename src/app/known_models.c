@@ -165,7 +165,7 @@ static bool is_path(const char *named)
 #endif
 }
 
-/* A model that can be fetched with this name, or else with a similar one; NULL: none. */
+/* The name of a downloadable model: this one, or else a similar one; NULL: none. */
 static const char *find_fetchable(const char *named)
 {
     struct tn_nearest nearest;

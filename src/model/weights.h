@@ -88,7 +88,7 @@ struct tn_weights {
     struct tn_input_widths shared_widths[TN_N_INPUTS_AS]; /* the same for the shared expert */
     size_t lut_bytes, row_bytes; /* per thread: format.h */
     size_t col_sum_rows;         /* padded rows of matrices whose columns can be skipped */
-    size_t n_listed;             /* rows or columns that can be skipped */
+    size_t n_listed;             /* capacity of lists of active rows or columns */
 };
 
 /* Binds slots to views. `file` was opened by tn_model_file_open, which checked presence and shapes.

@@ -153,7 +153,7 @@ static struct tn_jvalue filter_abs(struct tn_jrun *run, struct tn_jvalue v,
     return tn_jrun_binary(run, TN_OP_SUB, tn_j_int(0), v);
 }
 
-/* Parses a string that must be a number as a whole. */
+/* Parses a number; false if anything but white space follows it in the string. */
 static bool parse_number(const struct tn_jstring *s, int base, bool is_float, struct tn_jvalue *out)
 {
     char digits[64], *end;

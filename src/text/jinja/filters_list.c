@@ -170,7 +170,7 @@ struct tn_jvalue tn_jfilter_last(struct tn_jrun *run, struct tn_jvalue v,
                                                    : (struct tn_jvalue){0};
 }
 
-/* A copy of the items that can be reordered without changing v. */
+/* Copies the items, so that the caller may reorder them without changing v. */
 static struct tn_jvalue copy_items(struct tn_jrun *run, struct tn_jvalue v)
 {
     struct tn_jvalue items = tn_jrun_items(run, v), list = new_list(run);
