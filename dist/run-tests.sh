@@ -80,9 +80,11 @@ stage_page() {
     build/page/bin/pip install --quiet --no-deps axe-playwright-python==0.1.8
     axe=$(build/page/bin/python -c 'import importlib.util as u
 print(u.find_spec("axe_playwright_python").submodule_search_locations[0])')
-    TERN="$PWD/build/release/tern" TERN_BROWSER=1 TERN_AXE="$axe/axe.min.js" \
-        TERN_PICTURES="$PWD/build/page/pictures" \
-        build/page/bin/python -B tests/server/test_page_browser.py
+    for test in browser looks; do
+        TERN="$PWD/build/release/tern" TERN_BROWSER=1 TERN_AXE="$axe/axe.min.js" \
+            TERN_PICTURES="$PWD/build/page/pictures" \
+            build/page/bin/python -B "tests/server/test_page_$test.py"
+    done
     TERN="$PWD/build/release/tern" build/page/bin/python -B tests/server/test_page_logic.py
 }
 

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 import gguf
 from command import read_bytes, scratch, shared
-from test_twins import Folder, LINEAR, NORMS, common_keys, f32_tensor, permuted
+from twins import Folder, LINEAR, NORMS, common_keys, f32_tensor, permuted
 
 IDS = "1 17 300 42 5 99 260 8 11 380 3 64 200 7 12 19 30 31 32 33 34 35 36 37"
 OLMO_NORMS = {"post_attention_layernorm": "post_attention_norm",
