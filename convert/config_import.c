@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * Applies a row of arch/family.h to the description of a model (config_import.h), for both kinds of
- * source.
+ * Parts of a model's description for both kinds of source: memory, stop ids, and applying a row of
+ * arch/family.h.
  */
+#include "convert/config_import.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "convert/config_import.h"
+
+void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id)
+{
+    for (uint32_t i = 0; i < stop_ids->n; i++)
+        if (stop_ids->ids[i] == id)
+            return;
+    if (stop_ids->n < TN_MAX_STOP_IDS)
+        stop_ids->ids[stop_ids->n++] = id;
+}
+
+void tn_config_import_fini(struct tn_config_import *import)
+{
+    tn_free(import->layers);
+    tn_free(import->rope_factors);
+    import->layers = NULL;
+    import->rope_factors = NULL;
+    tn_rotation_import_fini(&import->rotation);
+}
 
 void tn_config_need(struct tn_config_import *out, const uint8_t *roles, size_t n)
 {

@@ -17,6 +17,7 @@
 #include "base/json_load.h"
 #include "base/utf8.h"
 #include "convert/gguf/gguf.h"
+#include "convert/hf/hf_config.h"
 #include "convert/model_source.h"
 #include "convert/outline.h"
 #include "convert/survey.h"

@@ -10,8 +10,6 @@
 
 #include "convert/config_import.h"
 
-#define TN_CONFIG_FILE "config.json"
-
 /* A number in [min, max]. */
 tern_status tn_config_number(double *out, const char *key, const json_t *value, double min,
                              double max, struct tern_error *err);

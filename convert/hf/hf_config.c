@@ -4,7 +4,7 @@
  * contain integers beyond 64 bits in unused keys, and write numbers as 500000 or 500000.0: all
  * numbers are read as doubles, and those that must be integers are checked.
  */
-#include "convert/hf/config_values.h"
+#include "convert/hf/hf_config.h"
 
 #include <float.h>
 #include <math.h>
@@ -15,6 +15,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/json_load.h"
+#include "convert/hf/config_values.h"
 #include "convert/source.h"
 #include "file/wrong_file.h"
 #include "plat/plat.h"
@@ -287,24 +288,6 @@ tern_status tn_config_parse(struct tn_config_import *out, const char *json, size
     if (status != TERN_OK)
         tn_config_import_fini(out);
     return status;
-}
-
-void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id)
-{
-    for (uint32_t i = 0; i < stop_ids->n; i++)
-        if (stop_ids->ids[i] == id)
-            return;
-    if (stop_ids->n < TN_MAX_STOP_IDS)
-        stop_ids->ids[stop_ids->n++] = id;
-}
-
-void tn_config_import_fini(struct tn_config_import *import)
-{
-    tn_free(import->layers);
-    tn_free(import->rope_factors);
-    import->layers = NULL;
-    import->rope_factors = NULL;
-    tn_rotation_import_fini(&import->rotation);
 }
 
 /* ---- pooling ---- */

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json_load.h"
 #include "convert/hf/config_values.h"
+#include "convert/hf/hf_config.h"
 #include "convert/tensor_find.h"
 #include "convert/source.h"
 

@@ -10,6 +10,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "convert/hf/config_values.h"
+#include "convert/hf/hf_config.h"
 #include "convert/source.h"
 
 #define CONFIG TN_CONFIG_FILE

@@ -3,6 +3,8 @@
  * Finds a model's chat template: chat_template.jinja in newer repositories, a member of
  * tokenizer_config.json in older ones.
  */
+#include "convert/hf/template_import.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +12,7 @@
 #include "base/error.h"
 #include "base/json_load.h"
 #include "base/utf8.h"
-#include "convert/config_import.h"
+#include "convert/hf/hf_config.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 

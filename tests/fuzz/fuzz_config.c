@@ -12,7 +12,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "convert/config_import.h"
+#include "convert/hf/hf_config.h"
+#include "convert/hf/template_import.h"
 
 /* Checks the guarantees of tn_config_parse. */
 static void check(const struct tn_config_import *import)

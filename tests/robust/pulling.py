@@ -22,7 +22,7 @@ def demo_files():
 
 
 class Pull(command.TestCase):
-    """A hub with the demo model, and a home for what is pulled."""
+    """A hub with the demo model, and a home for the models that it sends."""
 
     @classmethod
     def setUpClass(cls):

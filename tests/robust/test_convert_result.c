@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/half.h"
-#include "convert/config_import.h"
+#include "convert/hf/template_import.h"
 #include "convert/tokens/tok_import.h"
 #include "failing_alloc.h"
 #include "file/model_file.h"
