@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/bits.h"
 #include "base/half.h"
 #include "base/rng.h"
@@ -48,7 +49,7 @@ static void check_known(const struct blocks_type *type, const uint8_t *source, s
     const uint32_t cols = (uint32_t)(n_bytes / type->n_bytes * type->block);
     struct tn_blocks w = {.rows = n_rows, .cols = cols, .layout = type->layout};
     uint8_t *rows = malloc(n_rows * n_bytes);
-    uint8_t *packed = aligned_alloc(64, tn_align_up(tn_blocks_bytes(w.layout, n_rows, cols), 64));
+    uint8_t *packed = tn_alloc_aligned(tn_blocks_bytes(w.layout, n_rows, cols), 64);
     float *got = malloc(cols * sizeof *got);
     assert_true(rows && packed && got);
     for (uint32_t r = 0; r < n_rows; r++)
@@ -63,7 +64,7 @@ static void check_known(const struct blocks_type *type, const uint8_t *source, s
             check_value(type->name, i, got[i], want[i]);
     }
     free(rows);
-    free(packed);
+    tn_free_aligned(packed);
     free(got);
 }
 

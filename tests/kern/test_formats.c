@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "arch/layout_spec.h"
+#include "base/alloc.h"
 #include "base/bits.h"
 #include "base/cpu_bits.h"
 #include "base/half.h"
@@ -43,9 +44,9 @@ static struct tn_kernels best;
 
 static void *take(size_t n_bytes)
 {
-    void *p = aligned_alloc(64, (size_t)tn_align_up(n_bytes + 1, 64));
+    void *p = tn_alloc_aligned(n_bytes + 1, 64);
     assert_non_null(p);
-    memset(p, 0, (size_t)tn_align_up(n_bytes + 1, 64));
+    memset(p, 0, n_bytes + 1);
     return p;
 }
 
@@ -103,8 +104,8 @@ static void matrix_init(struct tn_matrix *w, const struct tn_format *format, uin
 
 static void matrix_fini(struct tn_matrix *w)
 {
-    free((void *)(uintptr_t)w->data);
-    free((void *)(uintptr_t)w->scales);
+    tn_free_aligned((void *)(uintptr_t)w->data);
+    tn_free_aligned((void *)(uintptr_t)w->scales);
 }
 
 /* ---- inputs and memory ---- */
@@ -145,7 +146,7 @@ static void bench_fini(struct bench *b)
                          b->acts.x8, b->acts.f32_own, b->scratch.sum, b->scratch.kernel,
                          b->scratch.lut, b->scratch.lut_input, b->scratch.unpacked, b->x};
     for (size_t i = 0; i < TN_COUNT_OF(all); i++)
-        free(all[i]);
+        tn_free_aligned(all[i]);
 }
 
 /* Value c of input t after rounding. */
@@ -202,7 +203,7 @@ static void check_values(struct bench *b, const struct tn_matrix *w, const float
             assert_true(error <= size * 1e-5);
         }
     }
-    free(row);
+    tn_free_aligned(row);
 }
 
 static void check_adding(struct bench *b, const struct tn_matrix *w, const float *y, uint32_t n)
@@ -219,7 +220,7 @@ static void check_adding(struct bench *b, const struct tn_matrix *w, const float
             assert_true(fabs((double)sum[i] - expected) <= 1e-6 * (fabs((double)y[i]) + 7));
         }
     }
-    free(sum);
+    tn_free_aligned(sum);
 }
 
 static void check_levels(struct bench *b, const struct tn_matrix *w, const float *y, uint32_t n)
@@ -235,7 +236,7 @@ static void check_levels(struct bench *b, const struct tn_matrix *w, const float
         assert_memory_equal(other, y, (size_t)n * w->rows * sizeof(float));
     }
     b->worker.kernels = &best;
-    free(other);
+    tn_free_aligned(other);
 }
 
 static void check_matrix(struct tn_matrix *w)
@@ -256,8 +257,8 @@ static void check_matrix(struct tn_matrix *w)
             assert_memory_equal(one, y + (size_t)t * w->rows, w->rows * sizeof(float));
         }
     }
-    free(y);
-    free(one);
+    tn_free_aligned(y);
+    tn_free_aligned(one);
     bench_fini(&b);
 }
 
@@ -306,8 +307,8 @@ static void check_stack(const struct tn_format *format, uint32_t scale_kind)
     multiply(&b, &slice, y_slice, 0, 0, 2);
     assert_memory_equal(y, y_slice, 2 * one.rows * sizeof(float));
     bench_fini(&b);
-    free(y);
-    free(y_slice);
+    tn_free_aligned(y);
+    tn_free_aligned(y_slice);
     matrix_fini(&one);
     matrix_fini(&stack);
 }
