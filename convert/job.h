@@ -15,7 +15,7 @@
 #include "plat/plat.h"
 #include "tern/convert.h"
 
-#define TN_JOB_MAX_INPUTS (TN_ST_MAX_SHARDS + 6u)
+#define TN_JOB_MAX_INPUTS (TN_ST_MAX_SHARDS + 10u)
 
 struct tn_job {
     const struct tern_convert_params *params;

@@ -43,10 +43,20 @@ tern_status tn_job_open_input(struct tn_job *j, const char *name, struct tn_file
     return status;
 }
 
-/* Records a file as an input; `name` must outlive the job. */
+static bool is_input(const struct tn_job *j, const char *name)
+{
+    for (uint32_t i = 0; i < j->n_inputs; i++)
+        if (strcmp(j->inputs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Records a file as an input, once for all steps that read it; `name` must outlive the job. */
 static tern_status add_input(struct tn_job *j, const char *name)
 {
     struct tn_file *file;
+    if (is_input(j, name))
+        return TERN_OK;
     if (tn_utf8_find_bad(name, strlen(name), true) < strlen(name))
         return tn_fail(j->err, TERN_INPUT,
                        "%s: a name that is not one line of UTF-8 cannot be kept in the model; "
@@ -199,6 +209,16 @@ static tern_status read_model(struct tn_job *j)
     return tn_tensor_plan_make(&j->plan, &m->import, &m->source, j->err);
 }
 
+static tern_status add_tokenizer_files(struct tn_job *j)
+{
+    const char *names[TN_MAX_TOKENIZER_FILES];
+    const uint32_t n = tn_model_source_tokenizer_files(names, j->params->source);
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < n && status == TERN_OK; i++)
+        status = add_input(j, names[i]);
+    return status;
+}
+
 static tern_status read_tokenizer(struct tn_job *j)
 {
     const char *splitter;
@@ -209,7 +229,7 @@ static tern_status read_tokenizer(struct tn_job *j)
                                                    j->params->source, j->params->pre, j->err);
     if (status == TERN_OK && splitter)
         tn_job_say(j, TERN_CONVERT_NOTE, "texts are split as \"%s\" splits them", splitter);
-    return status == TERN_OK && !j->model.is_gguf ? add_input(j, TN_TOKENIZER_FILE) : status;
+    return status == TERN_OK && !j->model.is_gguf ? add_tokenizer_files(j) : status;
 }
 
 /* The official GGUF file of BitNet 2B-4T contains the template of another model, which ends every
@@ -340,8 +360,10 @@ static tern_status check_not_input(struct tn_job *j, const char *path, const cha
 static tern_status check_no_inputs(struct tn_job *j, const char *path)
 {
     /* Not read without a tokenizer, but must not be overwritten either. */
-    static const char *const others[] = {TN_TOKENIZER_FILE, "tokenizer_config.json",
-                                         "chat_template.jinja"};
+    static const char *const others[] = {TN_TOKENIZER_FILE,     "tokenizer_config.json",
+                                         "chat_template.jinja", "vocab.json",
+                                         "merges.txt",          "special_tokens_map.json",
+                                         "added_tokens.json"};
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < j->n_inputs && status == TERN_OK; i++)
         status = check_not_input(j, path, j->inputs[i].name);

@@ -9,16 +9,19 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "base/error.h"
 #include "convert/gguf/gguf.h"
 #include "convert/gguf/gguf_import.h"
 #include "convert/hf/hf_config.h"
 #include "convert/hf/template_import.h"
 #include "convert/tokens/tok_gguf.h"
+#include "convert/tokens/tok_gpt2.h"
 #include "convert/tokens/tok_import.h"
 #include "plat/plat.h"
 
 #define MAX_TOKENIZER_JSON_BYTES (64u << 20)
+_Static_assert(TN_GPT2_N_FILES <= TN_MAX_TOKENIZER_FILES, "room for the files of a tokenizer");
 
 /* ---- folders of GGUF files ---- */
 
@@ -120,38 +123,92 @@ tern_status tn_model_source_open(struct tn_model_source *out, const char *path,
     return status == TERN_OK ? recognise(out, path, err) : status;
 }
 
+/* ---- tokenizer ---- */
+
+uint32_t tn_model_source_tokenizer_files(const char *names[TN_MAX_TOKENIZER_FILES],
+                                         const char *path)
+{
+    uint32_t n = 0;
+    if (holds(path, TN_TOKENIZER_FILE)) {
+        names[n++] = TN_TOKENIZER_FILE;
+        return n;
+    }
+    for (int i = 0; i < TN_GPT2_N_FILES; i++) {
+        if (holds(path, tn_gpt2_file_names[i]))
+            names[n++] = tn_gpt2_file_names[i];
+        else if (i == TN_GPT2_VOCAB || i == TN_GPT2_MERGES)
+            return 0;
+    }
+    return n;
+}
+
 bool tn_model_source_has_tokenizer(const struct tn_model_source *m, const char *path)
 {
-    if (m->is_gguf) {
-        const struct tn_gguf_key *model = tn_gguf_find_key(m->source.gguf, "tokenizer.ggml.model");
-        return model && (model->type != TN_GGUF_STRING || strcmp(model->text, "none") != 0);
-    }
-    return holds(path, TN_TOKENIZER_FILE);
+    const char *names[TN_MAX_TOKENIZER_FILES];
+    if (!m->is_gguf)
+        return tn_model_source_tokenizer_files(names, path) > 0;
+    const struct tn_gguf_key *model = tn_gguf_find_key(m->source.gguf, "tokenizer.ggml.model");
+    return model && (model->type != TN_GGUF_STRING || strcmp(model->text, "none") != 0);
+}
+
+static tern_status read_json_tokenizer(struct tn_buf *section, uint32_t vocab, const char *path,
+                                       struct tern_error *err)
+{
+    char *json;
+    size_t n_json;
+    tern_status status = tn_dir_read_text(&json, &n_json, path, TN_TOKENIZER_FILE,
+                                          MAX_TOKENIZER_JSON_BYTES, err);
+    if (status == TERN_OK && !json) /* removed since it was found */
+        return tn_fail(err, TERN_INPUT, "%s: %s is missing", path, TN_TOKENIZER_FILE);
+    if (status == TERN_OK)
+        status = tn_tok_import(json, n_json, vocab, section, err);
+    tn_free(json);
+    return status;
+}
+
+/* The families that transformers gives GPT-2's tokenizer. */
+static bool has_gpt2_tokenizer(const struct tn_family *family)
+{
+    static const char *const types[] = {"gpt2", "opt", "codegen", "starcoder2"};
+    for (size_t i = 0; i < TN_COUNT_OF(types); i++)
+        if (strcmp(family->model_types[0], types[i]) == 0)
+            return true;
+    return false;
+}
+
+static tern_status read_gpt2_tokenizer(struct tn_buf *section, const struct tn_model_source *m,
+                                       const char *path, struct tern_error *err)
+{
+    struct tn_gpt2_texts files = {.is_default = has_gpt2_tokenizer(m->import.family)};
+    tern_status status = TERN_OK;
+    for (int i = 0; i < TN_GPT2_N_FILES && status == TERN_OK; i++)
+        status = tn_dir_read_text(&files.text[i], &files.n[i], path, tn_gpt2_file_names[i],
+                                  MAX_TOKENIZER_JSON_BYTES, err);
+    if (status == TERN_OK && (!files.text[TN_GPT2_VOCAB] || !files.text[TN_GPT2_MERGES]))
+        status = tn_fail(err, TERN_INPUT,
+                         "%s: %s is missing; get it where the weights are from (--no-tokenizer "
+                         "converts without it, for logits, bench and verify)",
+                         path, TN_TOKENIZER_FILE);
+    if (status == TERN_OK)
+        status = tn_tok_from_gpt2(&files, m->import.config.vocab, section, err);
+    for (int i = 0; i < TN_GPT2_N_FILES; i++)
+        tn_free(files.text[i]);
+    return status;
 }
 
 tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **splitter,
                                       const struct tn_model_source *m, const char *path,
                                       const char *pre, struct tern_error *err)
 {
-    char *json;
-    size_t n_json;
     const uint32_t vocab = m->import.config.vocab;
     *splitter = NULL;
     if (m->is_gguf)
         return tn_tok_from_gguf(m->source.gguf, pre, vocab, splitter, section, err);
-    tern_status status = tn_dir_read_text(&json, &n_json, path, TN_TOKENIZER_FILE,
-                                          MAX_TOKENIZER_JSON_BYTES, err);
-    if (status != TERN_OK)
-        return status;
-    if (!json)
-        return tn_fail(err, TERN_INPUT,
-                       "%s: %s is missing; get it where the weights are from (--no-tokenizer "
-                       "converts without it, for logits, bench and verify)",
-                       path, TN_TOKENIZER_FILE);
-    status = tn_tok_import(json, n_json, vocab, section, err);
-    tn_free(json);
-    return status;
+    return holds(path, TN_TOKENIZER_FILE) ? read_json_tokenizer(section, vocab, path, err)
+                                          : read_gpt2_tokenizer(section, m, path, err);
 }
+
+/* ---- chat template ---- */
 
 tern_status tn_model_source_template(char **text, size_t *n, const char **from,
                                      const struct tn_model_source *m, const char *path,

@@ -34,6 +34,8 @@ tern_status tn_model_source_import(struct tn_model_source *out, const char *path
 
 #define TN_TOKENIZER_FILE "tokenizer.json"
 
+#define TN_MAX_TOKENIZER_FILES 5
+
 /* Whether the source, at `path`, has a tokenizer. */
 bool tn_model_source_has_tokenizer(const struct tn_model_source *source, const char *path);
 
@@ -44,6 +46,11 @@ bool tn_model_source_has_tokenizer(const struct tn_model_source *source, const c
 tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **splitter,
                                       const struct tn_model_source *source, const char *path,
                                       const char *pre, struct tern_error *err);
+
+/* Lists the files of a folder that make its tokenizer section: tokenizer.json, or those of GPT-2's
+ * tokenizer; returns their number, 0 if there is no tokenizer. */
+uint32_t tn_model_source_tokenizer_files(const char *names[TN_MAX_TOKENIZER_FILES],
+                                         const char *path);
 
 /* The chat template of an imported source, checked (tn_free); NULL: there is none.  *from: the name
  * of the folder's file, or `path` of a GGUF file; NULL: no file has one. */

@@ -55,6 +55,25 @@ static const json_t *sequence_item(const json_t *component, const char *list, si
     return json_array_get(json_object_get(component, list), i);
 }
 
+/* ---- added tokens ---- */
+
+uint32_t tn_tok_added_flags(const json_t *token)
+{
+    static const struct {
+        const char *member;
+        uint32_t flag;
+    } flags[] = {
+        {"special", TERN_ADDED_SPECIAL},         {"lstrip", TERN_ADDED_LSTRIP},
+        {"rstrip", TERN_ADDED_RSTRIP},           {"single_word", TERN_ADDED_SINGLE_WORD},
+        {"normalized", TERN_ADDED_NORMALIZED},
+    };
+    uint32_t set = 0;
+    for (size_t i = 0; i < TN_COUNT_OF(flags); i++)
+        if (is_true(token, flags[i].member))
+            set |= flags[i].flag;
+    return set;
+}
+
 /* ---- normaliser ---- */
 
 static bool is_replace(const json_t *component, const char *from, const char *to)

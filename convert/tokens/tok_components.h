@@ -19,6 +19,9 @@ static inline bool tn_json_is_absent(const json_t *value)
     return !value || json_is_null(value);
 }
 
+/* The TERN_ADDED_* flags of an added token; 0 if it is no object. */
+uint32_t tn_tok_added_flags(const json_t *token);
+
 /* Reads normalizer, pre_tokenizer, post_processor, decoder and the options of the model: fills in
  * kind, splitter, flags, prefix and suffix.  *byte_fallback: characters without a token are spelled
  * with byte tokens.  TERN_UNSUPPORTED, naming it, for everything that is not understood exactly. */

@@ -53,14 +53,6 @@ static tern_status read_unknown(struct tn_tok_build *b, const json_t *model)
 
 static tern_status read_added(struct tn_tok_build *b, const json_t *added)
 {
-    static const struct {
-        const char *member;
-        uint32_t flag;
-    } flags[] = {
-        {"special", TERN_ADDED_SPECIAL},         {"lstrip", TERN_ADDED_LSTRIP},
-        {"rstrip", TERN_ADDED_RSTRIP},           {"single_word", TERN_ADDED_SINGLE_WORD},
-        {"normalized", TERN_ADDED_NORMALIZED},
-    };
     if (added && !json_is_null(added) && !json_is_array(added))
         return tn_fail(b->err, TERN_INPUT, TN_TOK_FILE ": added_tokens is not a list");
     for (size_t i = 0; i < json_array_size(added); i++) {
@@ -68,13 +60,9 @@ static tern_status read_added(struct tn_tok_build *b, const json_t *added)
         const json_t *content = json_object_get(item, "content");
         if (!json_is_string(content))
             return tn_fail(b->err, TERN_INPUT, TN_TOK_FILE ": an added token has no content");
-        uint32_t set = 0;
-        for (size_t k = 0; k < TN_COUNT_OF(flags); k++)
-            if (json_is_true(json_object_get(item, flags[k].member)))
-                set |= flags[k].flag;
         tern_status status =
             tn_tok_add_added(b, json_string_value(content), json_string_length(content),
-                             id_of(json_object_get(item, "id")), set);
+                             id_of(json_object_get(item, "id")), tn_tok_added_flags(item));
         if (status != TERN_OK)
             return status;
     }

@@ -51,10 +51,11 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "convert", "SRC [-o FILE]", "Hugging Face folder or .gguf -> .tern",
         "convert bonsai.gguf",
         "SRC is a directory with config.json, model.safetensors (or shards with\n"
-        "their index) and tokenizer.json, or a GGUF file (of a split one the first\n"
-        "part). tern info SRC says whether tern has its architecture. Ternary weights\n"
-        "are packed (--pack), all others keep their values. An existing .tern file\n"
-        "is replaced when the new one is complete.\n"
+        "their index) and tokenizer.json (or vocab.json and merges.txt), or a GGUF\n"
+        "file (of a split one the first part). tern info SRC says whether tern has\n"
+        "its architecture. Ternary weights are packed (--pack), all others keep\n"
+        "their values. An existing .tern file is replaced when the new one is\n"
+        "complete.\n"
         "Also: tern --convert SRC --save FILE.\n"
         "\n"
         "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n"

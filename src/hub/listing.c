@@ -181,6 +181,14 @@ static tern_status check_names(const struct tn_listing *listing, const char *rep
     return TERN_OK;
 }
 
+static bool has_file(const struct tn_listing *listing, const char *name)
+{
+    for (uint32_t i = 0; i < listing->n; i++)
+        if (strcmp(listing->files[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static tern_status choose_files(struct tn_listing *listing, const char *repository,
                                 const char *file, struct tern_error *err)
 {
@@ -190,11 +198,14 @@ static tern_status choose_files(struct tn_listing *listing, const char *reposito
     if (!chosen)
         return status;
     memcpy(first, chosen, strlen(chosen) + 1);
+    const bool has_tokenizer = has_file(listing, "tokenizer.json");
     uint32_t n = 0;
     for (uint32_t i = 0; i < listing->n; i++) {
-        const bool is_gguf = tn_hub_file_kind(listing->files[i].name) == TN_HUB_GGUF;
-        if (first[0] ? is_gguf && tn_gguf_is_same_model(first, listing->files[i].name) : !is_gguf)
-            listing->files[n++] = listing->files[i];
+        const struct tn_listed_file *f = &listing->files[i];
+        const enum tn_hub_file kind = tn_hub_file_kind(f->name);
+        if (first[0] ? kind == TN_HUB_GGUF && tn_gguf_is_same_model(first, f->name)
+                     : kind != TN_HUB_GGUF && !(kind == TN_HUB_VOCABULARY && has_tokenizer))
+            listing->files[n++] = *f;
     }
     listing->n = n;
     if (n > TN_MAX_MODEL_FILES)

@@ -138,17 +138,28 @@ bool tn_gguf_is_same_model(const char *a, const char *b)
            memcmp(a, b, n - sizeof "-00002-of-00003.gguf" + 1) == 0;
 }
 
+static bool is_in(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 enum tn_hub_file tn_hub_file_kind(const char *name)
 {
     static const char *const small[] = {"generation_config.json", "tokenizer.json",
                                         "tokenizer_config.json", "chat_template.jinja",
                                         "model.safetensors.index.json"};
+    static const char *const vocabulary[] = {"vocab.json", "merges.txt", "special_tokens_map.json",
+                                             "added_tokens.json"};
     uint32_t n_parts;
     if (strcmp(name, "config.json") == 0)
         return TN_HUB_CONFIG;
-    for (size_t i = 0; i < TN_COUNT_OF(small); i++)
-        if (strcmp(name, small[i]) == 0)
-            return TN_HUB_SMALL;
+    if (is_in(small, TN_COUNT_OF(small), name))
+        return TN_HUB_SMALL;
+    if (is_in(vocabulary, TN_COUNT_OF(vocabulary), name))
+        return TN_HUB_VOCABULARY;
     if (strcmp(name, "model.safetensors") == 0 ||
         (strncmp(name, "model-", 6) == 0 && part_number(name, ".safetensors", &n_parts)))
         return TN_HUB_SAFETENSORS;

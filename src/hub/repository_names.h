@@ -40,6 +40,7 @@ enum tn_hub_file {
     TN_HUB_SAFETENSORS, /* model.safetensors or a numbered part */
     TN_HUB_CONFIG,      /* config.json */
     TN_HUB_SMALL,       /* tokenizer, template, index, generation config */
+    TN_HUB_VOCABULARY,  /* of GPT-2's tokenizer, for folders without tokenizer.json */
 };
 enum tn_hub_file tn_hub_file_kind(const char *name);
 

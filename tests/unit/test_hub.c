@@ -215,6 +215,8 @@ static void kinds_of_files(void **state)
     uint32_t n_parts;
     assert_int_equal(tn_hub_file_kind("config.json"), TN_HUB_CONFIG);
     assert_int_equal(tn_hub_file_kind("tokenizer.json"), TN_HUB_SMALL);
+    assert_int_equal(tn_hub_file_kind("vocab.json"), TN_HUB_VOCABULARY);
+    assert_int_equal(tn_hub_file_kind("merges.txt"), TN_HUB_VOCABULARY);
     assert_int_equal(tn_hub_file_kind("model.safetensors"), TN_HUB_SAFETENSORS);
     assert_int_equal(tn_hub_file_kind("model-00001-of-00002.safetensors"), TN_HUB_SAFETENSORS);
     assert_int_equal(tn_hub_file_kind("x.gguf"), TN_HUB_GGUF);
@@ -258,6 +260,17 @@ static void lists_of_files(void **state)
     assert_int_equal(l.n, 3);
     assert_string_equal(l.files[2].name, "model.safetensors"); /* small files first */
     assert_false(tn_listing_is_gguf(&l));
+    tn_listing_fini(&l);
+    assert_int_equal(list(&l, "[" ROW("vocab.json", "2") "," ROW("merges.txt", "2") ","
+                              ROW("model.safetensors", "9") "," ROW("config.json", "3") "]", ""),
+                     TERN_OK);
+    assert_int_equal(l.n, 4);
+    tn_listing_fini(&l);
+    assert_int_equal(list(&l, "[" ROW("vocab.json", "2") "," ROW("merges.txt", "2") ","
+                              ROW("config.json", "1") "," ROW("model.safetensors", "9") ","
+                              ROW("tokenizer.json", "3") "]", ""),
+                     TERN_OK);
+    assert_int_equal(l.n, 3); /* tokenizer.json replaces the vocabulary */
     tn_listing_fini(&l);
 }
 
