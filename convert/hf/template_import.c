@@ -130,23 +130,9 @@ bool tn_template_holds(const char *source, size_t n, const char *mark)
     return false;
 }
 
-/* GGUF files name one or two of the ends that generation_config.json lists. */
-static const struct {
-    const char *token;
-    bool ends_text; /* with any template; the others end turns only in templates that write them */
-} known_ends[] = {
-    {"<|eot_id|>", false},      {"<|eom_id|>", false},      {"<|im_end|>", false},
-    {"<|end|>", false},         {"<end_of_turn>", false},   {"<|end_of_turn|>", false},
-    {"[|endofturn|]", false},   {"<|endofturn|>", false},   {"<|eot|>", false},
-    {"<|endoftext|>", true},    {"<|end_of_text|>", true},
-};
-
-static void add_special(struct tn_stop_ids *stop_ids, const struct tern_tokenizer *t,
-                        const char *token)
+static void add_stop_id(void *stop_ids, uint32_t id)
 {
-    const uint32_t id = tern_tokenizer_find(t, token, strlen(token));
-    if (id != TERN_NO_ID && tern_tokenizer_is_special(t, id))
-        tn_stop_ids_add(stop_ids, id);
+    tn_stop_ids_add(stop_ids, id);
 }
 
 tern_status tn_template_add_stop_ids(struct tn_stop_ids *stop_ids, uint32_t vocab,
@@ -157,15 +143,11 @@ tern_status tn_template_add_stop_ids(struct tn_stop_ids *stop_ids, uint32_t voca
     tern_status status = tn_tokenizer_open(&t, tokenizer, tokenizer_bytes, vocab, err);
     if (status != TERN_OK)
         return status;
-    if (ends->known)
-        add_special(stop_ids, t, ends->known->answer_end);
-    for (size_t i = 0; i < TN_COUNT_OF(known_ends); i++) {
-        const char *token = known_ends[i].token;
-        const bool is_written =
-            ends->template && tn_template_holds(ends->template, ends->n_template, token);
-        if (is_written || (ends->is_gguf && known_ends[i].ends_text))
-            add_special(stop_ids, t, token);
-    }
+    uint32_t set = ends->template ? tn_chat_find_ends(ends->template, ends->n_template) : 0;
+    /* GGUF files name one or two of the ends that generation_config.json lists. */
+    if (ends->is_gguf)
+        set |= (1u << TN_CHAT_N_ENDS) - (1u << TN_CHAT_TEXT_ENDS);
+    tn_chat_visit_ends(set, ends->known ? ends->known->answer_end : NULL, t, add_stop_id, stop_ids);
     tn_tokenizer_close(t);
     return TERN_OK;
 }

@@ -135,6 +135,10 @@ tern_status tern_model_chat_template(const struct tern_chat_template **out,
  * generation prompt is on, there is no date.  Valid as long as the model. */
 void tern_model_chat_params(const struct tern_model *model, const struct tern_chat_template *t,
                             struct tern_chat_params *out);
+/* Adds the special tokens with which a template ends turns to the model's stop ids, as `tern
+ * convert` does for the template of the model.  For a template that the user chose, before the
+ * first session, scheduler or embedder of the model is created.  Without a tokenizer: no effect. */
+void tern_model_end_turns(struct tern_model *model, const struct tern_chat_template *t);
 /* True if layers keep a state that cannot be rolled back to every position: recurrent layers, and
  * in long contexts rings of windows. */
 bool tern_model_has_state(const struct tern_model *model);

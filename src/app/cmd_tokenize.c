@@ -120,7 +120,7 @@ static tern_status encode_chat(struct tern_ids *ids, const struct tn_options *o,
 }
 
 static tern_status tokenize_chat(struct tern_ids *ids, const struct tn_options *o,
-                                 const struct tern_model *model, struct tern_error *err)
+                                 struct tern_model *model, struct tern_error *err)
 {
     struct tn_template template;
     tern_status status = tn_template_choose(&template, o, model, err);

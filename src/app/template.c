@@ -148,7 +148,7 @@ static bool should_stop(void *arg)
 }
 
 tern_status tn_template_choose(struct tn_template *out, const struct tn_options *o,
-                               const struct tern_model *model, struct tern_error *err)
+                               struct tern_model *model, struct tern_error *err)
 {
     struct tern_error why = {0};
     tern_status status = TERN_OK;
@@ -168,6 +168,8 @@ tern_status tn_template_choose(struct tn_template *out, const struct tn_options 
         out->t = out->own;
     if (!out->t)
         return refuse_none(o, &why, err);
+    if (o->template_name)
+        tern_model_end_turns(model, out->t);
     tern_model_chat_params(model, out->t, &out->params);
     out->params.should_stop = should_stop;
     set_date(&out->params.date, o);

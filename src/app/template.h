@@ -17,11 +17,11 @@ struct tn_template {
 };
 
 /* Chooses the template of --template, else the model's; none with --raw, or in `run` if the model
- * has none.  Sets the texts of the model's tokens and the date.  TERN_USAGE: flags that need a
- * template without one, or one with --raw; TERN_INPUT, TERN_UNSUPPORTED: a file that cannot be read
- * or parsed. */
+ * has none.  Sets the texts of the model's tokens and the date.  The model also stops where
+ * --template ends a turn.  TERN_USAGE: flags that need a template without one, or one with --raw;
+ * TERN_INPUT, TERN_UNSUPPORTED: a file that cannot be read or parsed. */
 tern_status tn_template_choose(struct tn_template *out, const struct tn_options *o,
-                               const struct tern_model *model, struct tern_error *err);
+                               struct tern_model *model, struct tern_error *err);
 void tn_template_fini(struct tn_template *t);
 
 /* Checks that --template, --date and --cpu name something that exists.  For `run` and `chat`,

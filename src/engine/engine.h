@@ -34,6 +34,7 @@ struct tern_model {
     struct tern_error template_error; /* why the template is not usable; TERN_OK otherwise */
     char *bos_text; /* "": none */
     char *eos_text; /* of the first stop id; "": none */
+    uint32_t *stop_ids; /* [public_config.n_stop_ids] of the file, then of tern_model_end_turns */
     unsigned char *is_control; /* [vocab] 1 for ids that are never penalised or printed */
     uint32_t n_allowed;        /* upper bound of ids that may be sampled */
     char *name;

@@ -12,6 +12,7 @@
 #include "model/mixer.h"
 #include "model/state.h"
 #include "plat/plat.h"
+#include "text/chat.h"
 #include "text/tokenizer.h"
 
 static char *copy_text(const char *text, size_t n)
@@ -115,8 +116,7 @@ static void publish_config(struct tern_model *m)
         .context = c->context,
         .n_params = c->n_params,
         .bos_id = c->bos_id,
-        .stop_ids = m->file.spec.stop_ids,
-        .n_stop_ids = m->file.spec.n_stop_ids,
+        .stop_ids = m->stop_ids,
         .has_head = !(c->flags & TERN_MODEL_NO_HEAD),
         .is_tied = c->flags & TERN_MODEL_TIED_HEAD,
         .rounds_inputs = c->inputs != TERN_INPUTS_FLOAT,
@@ -124,6 +124,16 @@ static void publish_config(struct tern_model *m)
         .pooling = (enum tern_pooling)c->pooling,
         .kv = c->cache == TERN_FILE_CACHE_F16 ? TERN_KV_F16 : TERN_KV_Q8,
     };
+}
+
+/* Templates end turns with tokens of tn_chat_ends only, for which there is room. */
+static void add_stop_id(void *model, uint32_t id)
+{
+    struct tern_model *m = model;
+    if (tern_model_is_stop_id(m, id))
+        return;
+    m->stop_ids[m->public_config.n_stop_ids++] = id;
+    m->is_control[id] = 1;
 }
 
 static tern_status open_parts(struct tern_model *m, const char *path, struct tern_error *err)
@@ -136,14 +146,16 @@ static tern_status open_parts(struct tern_model *m, const char *path, struct ter
     m->family = copy_ref(&m->file, c->family);
     m->path = copy_text(path, strlen(path));
     m->is_control = tn_alloc_zeroed(c->vocab, 1);
-    if (!m->name || !m->family || !m->path || !m->is_control)
+    m->stop_ids =
+        tn_alloc(((size_t)m->file.spec.n_stop_ids + TN_CHAT_N_ENDS) * sizeof *m->stop_ids);
+    if (!m->name || !m->family || !m->path || !m->is_control || !m->stop_ids)
         return tn_fail(err, TERN_MEMORY, "no memory to open \"%s\"", path);
     status = tn_weights_bind(&m->weights, &m->file, err);
     if (status != TERN_OK)
         return status;
     publish_config(m);
     for (uint32_t i = 0; i < m->file.spec.n_stop_ids; i++)
-        m->is_control[m->file.spec.stop_ids[i]] = 1;
+        add_stop_id(m, m->file.spec.stop_ids[i]);
     status = open_template(m, err);
     if (status == TERN_OK)
         status = open_tokenizer(m, err);
@@ -210,6 +222,7 @@ void tern_model_free(struct tern_model *m)
     tn_model_file_close(&m->file);
     tern_chat_template_free(m->chat_template);
     tn_free(m->is_control);
+    tn_free(m->stop_ids);
     tn_free(m->bos_text);
     tn_free(m->eos_text);
     tn_free(m->name);
@@ -279,10 +292,16 @@ bool tern_model_has_state(const struct tern_model *m)
 
 bool tern_model_is_stop_id(const struct tern_model *m, uint32_t id)
 {
-    for (uint32_t i = 0; i < m->file.spec.n_stop_ids; i++)
-        if (m->file.spec.stop_ids[i] == id)
+    for (uint32_t i = 0; i < m->public_config.n_stop_ids; i++)
+        if (m->stop_ids[i] == id)
             return true;
     return false;
+}
+
+void tern_model_end_turns(struct tern_model *m, const struct tern_chat_template *t)
+{
+    if (m->tokenizer)
+        tn_chat_visit_template_ends(t, m->tokenizer, add_stop_id, m);
 }
 
 tern_status tern_model_check_unchanged(const struct tern_model *m, struct tern_error *err)

@@ -159,8 +159,8 @@ tern_status tn_request_bind(struct tn_request *r, const struct tern_model *model
         return status;
     if (!*tokens)
         status = tn_token_list_create(tokens, model->tokenizer, model->n_allowed,
-                                      model->is_control, model->file.spec.stop_ids,
-                                      model->file.spec.n_stop_ids, err);
+                                      model->is_control, model->public_config.stop_ids,
+                                      model->public_config.n_stop_ids, err);
     if (status != TERN_OK)
         return status;
     return tn_constraint_create(&r->generation.constraint, r->asked.grammar, *tokens,

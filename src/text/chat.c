@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "tern/model_format.h"
 #include "text/tokenizer.h"
 
 /* ---- names and sources ---- */
@@ -55,6 +56,54 @@ const struct tern_chat_template *tern_chat_template_recognise(const char *source
     return NULL;
 }
 
+/* ---- ends of turns ---- */
+
+const char *const tn_chat_ends[TN_CHAT_N_ENDS] = {
+    "<|eot_id|>",      "<|eom_id|>",    "<|im_end|>",    "<|end|>",       "<end_of_turn>",
+    "<|end_of_turn|>", "[|endofturn|]", "<|endofturn|>", "<|eot|>",       "<|endoftext|>",
+    "<|end_of_text|>",
+};
+
+uint32_t tn_chat_find_ends(const char *source, size_t n_bytes)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < TN_CHAT_N_ENDS; i++) {
+        const size_t n = strlen(tn_chat_ends[i]);
+        for (size_t k = 0; k + n <= n_bytes && !(found & 1u << i); k++)
+            if (memcmp(source + k, tn_chat_ends[i], n) == 0)
+                found |= 1u << i;
+    }
+    return found;
+}
+
+static void visit_end(const char *end, const struct tern_tokenizer *tokenizer, tn_chat_end_fn *add,
+                      void *arg)
+{
+    const uint32_t id = tern_tokenizer_find(tokenizer, end, strlen(end));
+    if (id != TERN_NO_ID && tern_tokenizer_is_special(tokenizer, id))
+        add(arg, id);
+}
+
+void tn_chat_visit_ends(uint32_t ends, const char *answer_end,
+                        const struct tern_tokenizer *tokenizer, tn_chat_end_fn *add, void *arg)
+{
+    if (answer_end)
+        visit_end(answer_end, tokenizer, add, arg);
+    for (uint32_t i = 0; i < TN_CHAT_N_ENDS; i++)
+        if (ends & 1u << i)
+            visit_end(tn_chat_ends[i], tokenizer, add, arg);
+}
+
+void tn_chat_visit_template_ends(const struct tern_chat_template *t,
+                                 const struct tern_tokenizer *tokenizer, tn_chat_end_fn *add,
+                                 void *arg)
+{
+    const uint32_t ends = t->jinja ? t->ends : tn_chat_find_ends(t->source, strlen(t->source));
+    tn_chat_visit_ends(ends, t->answer_end, tokenizer, add, arg);
+}
+
+/* ---- parsed templates ---- */
+
 tern_status tern_chat_template_parse(struct tern_chat_template **out, const char *source,
                                      size_t n_bytes, struct tern_error *err)
 {
@@ -67,6 +116,7 @@ tern_status tern_chat_template_parse(struct tern_chat_template **out, const char
         *t = *known;
     else
         t->name = "custom";
+    t->ends = tn_chat_find_ends(source, n_bytes);
     tern_status status = tn_jinja_parse(&t->jinja, source, n_bytes, err);
     if (status != TERN_OK)
         tn_free(t);

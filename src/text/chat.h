@@ -17,11 +17,29 @@ struct tern_chat_template {
     const char *variant; /* another published source of the same name; NULL: none */
     const char *bos; /* the model family's tokens, used when the tokenizer names none */
     const char *eos;
-    const char *answer_end; /* the special token that ends an answer */
+    const char *answer_end; /* the special token that ends an answer, one of tn_chat_ends */
     /* special tokens that the template writes besides BOS, NULL-terminated if fewer than 4 */
     const char *specials[4];
-    struct tn_jinja *jinja;  /* parsed template of a model; NULL: built-in */
+    uint32_t ends;          /* of a parsed template: tn_chat_find_ends */
+    struct tn_jinja *jinja; /* parsed template of a model; NULL: built-in */
 };
+
+/* Special tokens that end turns in published templates.  Those from TN_CHAT_TEXT_ENDS on end a text
+ * with any template.  A set of them is a mask: bit i is token i. */
+#define TN_CHAT_N_ENDS 11u
+#define TN_CHAT_TEXT_ENDS 9u
+extern const char *const tn_chat_ends[TN_CHAT_N_ENDS];
+/* The ends that the source of a template contains. */
+uint32_t tn_chat_find_ends(const char *source, size_t n_bytes);
+/* Calls add(arg, id) for every end of the set, and for answer_end (NULL: none), that is a special
+ * token of the vocabulary. */
+typedef void tn_chat_end_fn(void *arg, uint32_t id);
+void tn_chat_visit_ends(uint32_t ends, const char *answer_end,
+                        const struct tern_tokenizer *tokenizer, tn_chat_end_fn *add, void *arg);
+/* The same for a template: its answer_end, and the ends that its source contains. */
+void tn_chat_visit_template_ends(const struct tern_chat_template *t,
+                                 const struct tern_tokenizer *tokenizer, tn_chat_end_fn *add,
+                                 void *arg);
 
 /* The built-in templates, terminated by one without a name. */
 extern const struct tern_chat_template tn_chat_templates[];

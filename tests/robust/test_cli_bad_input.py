@@ -225,6 +225,29 @@ class Directories(command.TestCase):
                         stdin=chat).out
         self.assertEqual(shown, b"[user] Hi.")
 
+    def test_the_ends_of_a_chosen_template(self):
+        """--template stops at its end of turn, even if the model names another stop id only."""
+        for name in ("config.json", "model.safetensors", "tokenizer.json"):
+            shutil.copy(os.path.join(command.DEMO, name), self.path(name))
+        shutil.copy(os.path.join(command.DEMO, "tokenizer_config.json"), self.path("template.json"))
+        self.write("generation_config.json", b'{"eos_token_id": 4081}')
+        if os.path.exists(self.path("tokenizer_config.json")):
+            os.unlink(self.path("tokenizer_config.json"))
+        self.ok("convert", self.dir, "-o", self.out, "--force")
+        self.assertEqual(json.loads(self.ok("info", self.out, "--json").text)["stop_ids"], [4081])
+        self.write("t.jinja", read_json(self.path("template.json"))["chat_template"].encode())
+
+        def answer(*flags):
+            return self.ok("run", self.out, "-p", "Hi", "-n", "200", "--greedy", "--stats=json",
+                           *flags)
+        expected = command.tern("run", command.model(), "-p", "Hi", "-n", "200", "--greedy")
+        for template in ("bitnet-2b-4t", self.path("t.jinja")):
+            with self.subTest(template):
+                result = answer("--template", template)
+                self.assertEqual(result.out, expected.out)
+                self.assertIn('"stop":"eos"', result.err)
+        self.assertNotIn('"stop":"eos"', answer("--raw").err)
+
     def test_the_date_of_a_template(self):
         self.ok("convert", self.dir, "-o", self.out)
         self.write("t.jinja", b"{{ strftime_now('%d %b %Y') }}")

@@ -295,6 +295,36 @@ static void test_specials_are_listed(void **state)
     }
 }
 
+static void count_end(void *n, uint32_t id)
+{
+    (void)id;
+    ++*(unsigned *)n;
+}
+
+/* A model reserves room for tn_chat_ends only, so that no template may end turns otherwise. */
+static void test_ends_of_turns(void **state)
+{
+    (void)state;
+    for (const struct tern_chat_template *t = tn_chat_templates; t->name; t++) {
+        const uint32_t written = tn_chat_find_ends(t->source, strlen(t->source));
+        bool is_listed = false;
+        for (uint32_t i = 0; i < TN_CHAT_N_ENDS; i++)
+            is_listed |= strcmp(tn_chat_ends[i], t->answer_end) == 0;
+        if (!is_listed)
+            fail_msg("%s ends answers with %s", t->name, t->answer_end);
+        if (strcmp(t->name, "chatml") == 0)
+            assert_int_equal(written, 1u << 2); /* <|im_end|> */
+    }
+    assert_int_equal(tn_chat_find_ends("<|eot_id|", 9), 0);
+    assert_int_equal(tn_chat_find_ends("a<|eom_id|><end_of_turn>", 24), 1u << 1 | 1u << 4);
+    struct data_tokenizer demo;
+    data_tokenizer_open(&demo, DATA_DEMO_TOKENIZER, DATA_DEMO_VOCAB);
+    unsigned n = 0;
+    tn_chat_visit_ends((1u << TN_CHAT_N_ENDS) - 1, NULL, demo.t, count_end, &n);
+    assert_int_equal(n, 2); /* <|eot_id|> and <|end_of_text|> */
+    data_tokenizer_close(&demo);
+}
+
 static void test_missing_specials(void **state)
 {
     (void)state;
@@ -370,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_corners),
         cmocka_unit_test(test_specials_are_listed),
+        cmocka_unit_test(test_ends_of_turns),
         cmocka_unit_test(test_missing_specials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
