@@ -315,13 +315,12 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
 
 /* A step: up to R2_STEP_BLOCKS blocks of 4 rows.  They are first copied into a buffer, row after
  * row, then added from there: reading several rows at once makes the processor fetch lines that are
- * never used.  While copying, the lines of the steps R2_FAR and R2_NEAR steps later are
- * requested. */
+ * never used.  The lines of a later step are requested while adding, a few per block: a core keeps
+ * only about two dozen lines in flight, so requests in a burst during the copy would wait for each
+ * other, and the copy for them. */
 #define R2_STEP_ROWS 4u
 #define R2_STEP_BLOCKS 16u
 #define R2_STAGE_ROW (R2_STEP_BLOCKS * 64u) /* bytes of the buffer */
-#define R2_NEAR 2u
-#define R2_FAR 4u
 
 struct r2_step {
     uint32_t row;      /* index in the list of the step's first row */
@@ -344,10 +343,11 @@ static inline void r2_next_step(struct r2_step *step, const struct tn_ternary *w
     }
 }
 
-static inline struct r2_step r2_later_step(struct r2_step step, const struct tn_ternary *w,
-                                           uint32_t n_steps)
+/* The step whose lines are requested during the first step. */
+static inline struct r2_step r2_first_requested(struct r2_step step, const struct tn_ternary *w)
 {
-    while (n_steps-- > 0)
+    const uint32_t step_bytes = R2_STEP_ROWS * step.n_blocks * 64;
+    for (uint32_t n = TN_MAX(TN_PREFETCH_OF(R2).l2 / step_bytes, 1u); n > 0; n--)
         r2_next_step(&step, w);
     return step;
 }
@@ -357,6 +357,13 @@ static inline const uint8_t *r2_step_row(const struct tn_ternary *w, const uint3
                                          uint32_t n_rows, const struct r2_step *step, uint32_t k)
 {
     return r2_row(w, rows, n_rows, step->row + k) + step->block * 64;
+}
+
+static inline void r2_step_rows(const uint8_t *out[R2_STEP_ROWS], const struct tn_ternary *w,
+                                const uint32_t *rows, uint32_t n_rows, const struct r2_step *step)
+{
+    for (uint32_t k = 0; k < R2_STEP_ROWS; k++)
+        out[k] = r2_step_row(w, rows, n_rows, step, k);
 }
 
 #define R2_BLOCK_TABLES 1024u /* bytes: 4 parts of 16 bytes x 4 fields x 64 */
@@ -435,12 +442,16 @@ static TN_ALWAYS_INLINE __m512i r2_add_part(__m512i sum, __m512i codes, const st
                                                   _mm512_add_epi64(s2, s3)));
 }
 
-/* Adds n_blocks blocks of the four rows in the buffer; sums of row k in quarter k. */
+/* Adds n_blocks blocks of the four rows in the buffer; sums of row k in quarter k.  Requests the
+ * same blocks of the rows in `later`. */
 static TN_ALWAYS_INLINE __m512i r2_add_blocks(__m512i sum, const uint8_t *stage, uint32_t n_blocks,
-                                              const uint8_t *table)
+                                              const uint8_t *table,
+                                              const uint8_t *const later[R2_STEP_ROWS])
 {
     const struct r2_columns columns = r2_make_columns();
     for (uint32_t b = 0; b < n_blocks; b++, stage += 64, table += R2_BLOCK_TABLES) {
+        for (uint32_t k = 0; k < R2_STEP_ROWS; k++)
+            tn_request_l2(later[k] + b * 64, TN_PREFETCH_OF(R2));
         const __m512i r0 = load(stage), r1 = load(stage + R2_STAGE_ROW);
         const __m512i r2 = load(stage + 2 * R2_STAGE_ROW), r3 = load(stage + 3 * R2_STAGE_ROW);
         const __m512i low01 = _mm512_shuffle_i64x2(r0, r1, 0x44);
@@ -455,14 +466,12 @@ static TN_ALWAYS_INLINE __m512i r2_add_blocks(__m512i sum, const uint8_t *stage,
     return sum;
 }
 
-static TN_ALWAYS_INLINE void r2_copy(uint8_t *stage, const uint8_t *row, const uint8_t *near,
-                                     const uint8_t *far, uint32_t n_blocks)
+static TN_ALWAYS_INLINE void r2_copy(uint8_t *stage, const uint8_t *const row[R2_STEP_ROWS],
+                                     uint32_t n_blocks)
 {
-    for (uint32_t i = 0; i < n_blocks * 64; i += 64) {
-        tn_request_l2(far + i, TN_PREFETCH_OF(R2));
-        tn_request_l1(near + i, TN_PREFETCH_OF(R2));
-        _mm512_store_si512(stage + i, load(row + i));
-    }
+    for (uint32_t k = 0; k < R2_STEP_ROWS; k++, stage += R2_STAGE_ROW)
+        for (uint32_t i = 0; i < n_blocks * 64; i += 64)
+            _mm512_store_si512(stage + i, load(row[k] + i));
 }
 
 /* The sums of up to four rows; each of the 256 n_blocks bytes of a row was biased by 128. */
@@ -478,21 +487,19 @@ void tn_gemv_r2_i8_avx512(int32_t *dst, const struct tn_ternary *w, const uint32
                           uint32_t n_rows, const void *prep)
 {
     uint8_t stage[R2_STEP_ROWS * R2_STAGE_ROW] __attribute__((aligned(64)));
-    struct r2_step step = r2_first_step(w);
-    struct r2_step near = r2_later_step(step, w, R2_NEAR), far = r2_later_step(step, w, R2_FAR);
+    struct r2_step step = r2_first_step(w), later = r2_first_requested(step, w);
     __m512i sum = _mm512_setzero_si512();
     while (step.row < n_rows) {
         const uint32_t n_blocks = TN_MIN(step.n_blocks, r2_blocks(w) - step.block);
-        for (uint32_t k = 0; k < R2_STEP_ROWS; k++)
-            r2_copy(stage + k * R2_STAGE_ROW, r2_step_row(w, rows, n_rows, &step, k),
-                    r2_step_row(w, rows, n_rows, &near, k), r2_step_row(w, rows, n_rows, &far, k),
-                    n_blocks);
+        const uint8_t *now[R2_STEP_ROWS], *requested[R2_STEP_ROWS];
+        r2_step_rows(now, w, rows, n_rows, &step);
+        r2_step_rows(requested, w, rows, n_rows, &later);
+        r2_copy(stage, now, n_blocks);
         sum = r2_add_blocks(sum, stage, n_blocks,
-                            (const uint8_t *)prep + step.block * R2_BLOCK_TABLES);
+                            (const uint8_t *)prep + step.block * R2_BLOCK_TABLES, requested);
         const uint32_t row = step.row;
         r2_next_step(&step, w);
-        r2_next_step(&near, w);
-        r2_next_step(&far, w);
+        r2_next_step(&later, w);
         if (step.row != row) {
             r2_finish(dst + row, sum, n_rows - row, r2_blocks(w));
             sum = _mm512_setzero_si512();
