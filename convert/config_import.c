@@ -61,7 +61,7 @@ void tn_config_apply_scheme(struct tn_config_import *out, const struct tn_scheme
 tern_status tn_config_make_layers(struct tn_config_import *out, struct tern_error *err)
 {
     const uint32_t n = out->config.n_layer;
-    out->layers = tn_alloc_zeroed(n, sizeof *out->layers);
+    out->layers = tn_alloc_zeroed((size_t)n + 1, sizeof *out->layers);
     return out->layers ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for %u layers", n);
 }
 

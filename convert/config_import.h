@@ -33,7 +33,7 @@ void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id);
 
 struct tn_config_import {
     struct tern_file_config config; /* without n_params, fingerprint and references */
-    struct tern_file_layer *layers; /* [config.n_layer] */
+    struct tern_file_layer *layers; /* [config.n_layer + 1]: the last for a draft head */
     struct tn_stop_ids stop_ids;
     const struct tn_family *family;
     const char *family_name; /* shown to users: the family's name, or that of a scheme */
@@ -44,7 +44,8 @@ struct tn_config_import {
     bool says_ternary;        /* according to the family, a scheme, or a GGUF file's name */
     uint32_t fixups;          /* enum tn_fixup, for this kind of source */
     bool needs[TN_ROLE_END];  /* optional roles that all layers must have */
-    uint32_t n_draft_layers; /* GGUF: blocks after the layers, which are skipped */
+    uint32_t n_draft_layers; /* GGUF: blocks of draft heads, after the layers */
+    const char *draft_refusal; /* why the source's draft head is left out; NULL: used, or none */
     uint32_t rope_dims;     /* rotated values of each head, in all layers */
     float *rope_factors;    /* [rope_dims / 2], for all layers except local ones; NULL: none */
     struct tn_rotation_import rotation;

@@ -316,8 +316,11 @@ static void say_notes(const struct tn_job *j)
                    j->plan.n_skipped, j->plan.skipped);
     if (j->plan.n_drafts)
         tn_job_say(j, TERN_CONVERT_NOTE,
-                   "left out, because tern does not draft with it: the draft head (%u tensors)",
-                   j->plan.n_drafts);
+                   "left out, because %s: the draft head (%u tensors)",
+                   j->model.import.draft_refusal, j->plan.n_drafts);
+    if (j->model.import.config.n_draft_layer)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "the model has a draft head, which --draft uses where it makes answers faster");
     if (j->plan.idle_head)
         tn_job_say(j, TERN_CONVERT_NOTE,
                    "left out, because the file names a pooling, so it is an embedding model: %s",

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "convert/draft_import.h"
 #include "convert/gguf/gguf.h"
 #include "convert/gguf/gguf_import.h"
 #include "convert/hf/hf_config.h"
@@ -77,6 +78,7 @@ static tern_status refuse_rotated_folder(const char *dir, struct tern_error *err
 static tern_status recognise(struct tn_model_source *out, const char *dir, struct tern_error *err)
 {
     tn_config_recognise(&out->import, &out->source);
+    tn_draft_recognise(&out->import, &out->source);
     return out->import.config.flags & TERN_MODEL_NO_HEAD
                ? tn_config_read_pooling(&out->import, &out->has_pooling, dir, err)
                : TERN_OK;
@@ -97,8 +99,12 @@ tern_status tn_model_source_open_weights(struct tn_model_source *out, const char
 tern_status tn_model_source_import(struct tn_model_source *out, const char *path,
                                    struct tern_error *err)
 {
-    if (out->is_gguf)
-        return tn_gguf_import(&out->import, &out->source, err);
+    if (out->is_gguf) {
+        tern_status status = tn_gguf_import(&out->import, &out->source, err);
+        if (status == TERN_OK)
+            tn_draft_recognise(&out->import, &out->source);
+        return status;
+    }
     tern_status status = refuse_rotated_folder(path, err);
     if (status == TERN_OK)
         status = tn_config_read(&out->import, &out->has_generation, path, err);

@@ -52,12 +52,13 @@ static void hf_name(char *dst, const struct tn_family *family, const char *prefi
     int n = (int)strlen(spelling);
     const char *ending = ending_of(match, spelling, &n);
     const char *layers = family->layers ? family->layers : "layers";
+    const uint32_t layer = match->is_draft ? 0 : match->layer;
     if (spelling[0] == '/')
         snprintf(dst, NAME_BYTES, "%.*s%s", n - 1, spelling + 1, ending);
-    else if (match->slot->scope == TN_SCOPE_MODEL)
+    else if (match->slot->scope == TN_SCOPE_MODEL || match->slot->scope == TN_SCOPE_DRAFT)
         snprintf(dst, NAME_BYTES, "%s%.*s%s", prefix, n, spelling, ending);
     else
-        snprintf(dst, NAME_BYTES, "%s%s.%u.%.*s%s", prefix, layers, match->layer, n, spelling,
+        snprintf(dst, NAME_BYTES, "%s%s.%u.%.*s%s", prefix, layers, layer, n, spelling,
                  ending);
 }
 
@@ -65,6 +66,12 @@ static void hf_name(char *dst, const struct tn_family *family, const char *prefi
 static void stack(struct tn_match *match, const struct tn_config_import *import)
 {
     match->n_stacked = tn_slot_n_stacked(match->slot, &import->config);
+}
+
+/* Prefix i of the names that a folder may have for the tensor; NULL after the last one. */
+static const char *prefix_of(const struct tn_match *match, const struct tn_family *family, size_t i)
+{
+    return match->is_draft ? family->drafts[i] : tn_family_prefix(family, i);
 }
 
 static struct tn_source_tensor *find_hf(struct tn_match *match,
@@ -76,7 +83,7 @@ static struct tn_source_tensor *find_hf(struct tn_match *match,
         const char *prefix;
         char numbered[NAME_BYTES / 2];
         number_expert(numbered, sizeof numbered, spelling, n, match->expert);
-        for (size_t i = 0; (prefix = tn_family_prefix(import->family, i)) != NULL; i++) {
+        for (size_t i = 0; (prefix = prefix_of(match, import->family, i)) != NULL; i++) {
             char name[NAME_BYTES];
             hf_name(name, import->family, prefix, match, numbered);
             if (match->name[0] == '\0')
@@ -193,6 +200,7 @@ void tn_tensor_find(struct tn_match *out, const struct tn_config_import *import,
     const struct tn_family *family = import->family;
     const struct tn_model_spec spec = {.config = &import->config, .layers = import->layers};
     *out = (struct tn_match){.slot = slot, .layer = layer, .expert = expert};
+    out->is_draft = layer != TERN_NO_LAYER && import->layers[layer].is_draft;
     tn_slot_shape(&out->rows, &out->cols, slot, &spec, layer == TERN_NO_LAYER ? 0 : layer);
     const uint32_t rows = tn_slot_is_vector(slot) ? out->cols : out->rows;
     out->source_rows = rows;

@@ -15,6 +15,7 @@
 struct tn_match {
     const struct tn_slot *slot;
     uint32_t layer;      /* or TERN_NO_LAYER */
+    bool is_draft;       /* the layer is that of a draft head */
     uint32_t expert;     /* 0 if the slot has none */
     uint32_t rows, cols; /* of the slot */
     struct tn_source_tensor *weight; /* NULL: the source has none */

@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "convert/draft_import.h"
 #include "convert/gguf/gguf.h"
 #include "file/model_file.h"
 #include "kern/blocks.h"
@@ -481,17 +482,6 @@ static void note_skipped(struct tn_tensor_plan *plan, const char *beginning)
     plan->n_skipped++;
 }
 
-/* Whether it is a tensor of a draft head: in GGUF files, of the blocks after the last layer. */
-static bool is_of_drafts(const struct planner *p, const char *name)
-{
-    if (!p->source->gguf)
-        return tn_name_begins(p->import->family->drafts, name);
-    unsigned layer = 0;
-    const uint32_t n = p->spec.config->n_layer;
-    return sscanf(name, "blk.%u.", &layer) == 1 && layer >= n &&
-           layer < n + p->import->n_draft_layers;
-}
-
 /* No tensor may be left over: an unknown one belongs to a model that tern would compute wrongly. */
 static tern_status check_unused(struct planner *p)
 {
@@ -509,7 +499,7 @@ static tern_status check_unused(struct planner *p)
             note_skipped(p->plan, skipped);
         else if (!is_gguf && strcmp(t->name, "lm_head.weight") == 0)
             status = plan_twin(p, t);
-        else if (is_of_drafts(p, t->name))
+        else if (p->import->draft_refusal && tn_draft_name(p->import, p->source, t->name))
             p->plan->n_drafts++;
         else if (is_gguf && strcmp(t->name, "output.weight") == 0) /* the file names a pooling */
             p->plan->idle_head = t;
@@ -525,7 +515,7 @@ static tern_status check_unused(struct planner *p)
 /* Plans in the order of the file: layer after layer, then the tensors of no layer. */
 static tern_status plan_all(struct planner *p)
 {
-    const uint32_t n_layer = p->spec.config->n_layer;
+    const uint32_t n_layer = tn_n_all_layers(p->spec.config);
     tern_status status = TERN_OK;
     for (uint32_t layer = 0; layer <= n_layer; layer++)
         for (uint32_t i = 0; i < tn_n_slots && status == TERN_OK; i++) {
@@ -547,7 +537,7 @@ tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_conf
                                 struct tn_source *source, struct tern_error *err)
 {
     memset(out, 0, sizeof *out);
-    const size_t n_max = ((size_t)import->config.n_layer + 1) *
+    const size_t n_max = ((size_t)tn_n_all_layers(&import->config) + 1) *
                          (tn_n_slots + (size_t)N_EXPERT_SLOTS * import->config.n_experts);
     if (n_max > TERN_MAX_TENSORS)
         return tn_fail(err, TERN_LIMIT, "%u layers of %u experts are more than %u tensors",

@@ -73,7 +73,7 @@ struct tn_tensor_plan {
     uint32_t n_ignored; /* number of .rotary_emb.inv_freq */
     uint32_t n_skipped; /* tensors outside the text model; `skipped` is the prefix of the first */
     const char *skipped;
-    uint32_t n_drafts; /* of a draft head */
+    uint32_t n_drafts; /* of a draft head that is left out */
     /* A separate head although config.json ties it to the embeddings: skipped if their numbers are
      * equal, which the survey checks.  NULL: there is none. */
     struct tn_source_tensor *twin;

@@ -36,9 +36,10 @@ struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
 {
     static const char template_source[] = "{% for m in messages %}\n{{ m.content }}";
     static const uint32_t stop_ids[] = {2, 3};
-    static struct tern_file_layer layers[N_LAYER];
-    for (uint32_t i = 0; i < N_LAYER; i++)
+    static struct tern_file_layer layers[N_LAYER + 1];
+    for (uint32_t i = 0; i <= N_LAYER; i++)
         layers[i] = tn_layer_default(16, TERN_ACT_RELU2, 10000);
+    layers[N_LAYER].is_draft = 1;
     layers[0].window = variant->window;
     if (variant->has_experts)
         layers[EXPERT_LAYER].ffn = TERN_FFN_EXPERTS;
@@ -61,6 +62,7 @@ struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
             .residual_scale = 1,
             .logit_scale = 1,
             .n_params = 1,
+            .n_draft_layer = variant->has_draft,
         },
         .layers = layers,
         .stop_ids = stop_ids,
@@ -93,7 +95,7 @@ struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
 
 /* ---- tensors, in the order of the table ---- */
 
-#define MAX_TENSORS 32
+#define MAX_TENSORS 48
 
 struct shape {
     enum tern_role role;
@@ -120,10 +122,22 @@ static size_t list_experts(struct shape *list, uint32_t i)
     return TN_COUNT_OF(shapes);
 }
 
+static size_t list_draft(struct shape *list)
+{
+    const struct shape shapes[] = {
+        {TERN_ROLE_DRAFT_EMBED_NORM, N_LAYER, TERN_LAYOUT_F32, 1, HIDDEN, 0},
+        {TERN_ROLE_DRAFT_STATE_NORM, N_LAYER, TERN_LAYOUT_F32, 1, HIDDEN, 0},
+        {TERN_ROLE_DRAFT_FC, N_LAYER, TERN_LAYOUT_T2, HIDDEN, 2 * HIDDEN, 0},
+        {TERN_ROLE_DRAFT_NORM, N_LAYER, TERN_LAYOUT_F32, 1, HIDDEN, 0},
+    };
+    memcpy(list, shapes, sizeof shapes);
+    return TN_COUNT_OF(shapes);
+}
+
 static size_t list_shapes(struct shape *list, const struct tiny_variant *v)
 {
     size_t n = 0;
-    for (uint32_t i = 0; i < N_LAYER; i++) {
+    for (uint32_t i = 0; i < N_LAYER + v->has_draft; i++) {
         const bool has_experts = v->has_experts && i == EXPERT_LAYER;
         list[n++] = (struct shape){TERN_ROLE_ATTN_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN, 0};
         list[n++] = (struct shape){TERN_ROLE_FFN_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN, 0};
@@ -146,6 +160,8 @@ static size_t list_shapes(struct shape *list, const struct tiny_variant *v)
         list[n++] = (struct shape){TERN_ROLE_DOWN, i,
                                    v->is_sparse ? TERN_LAYOUT_C2 : TERN_LAYOUT_T2, HIDDEN, FFN, 0};
     }
+    if (v->has_draft)
+        n += list_draft(list + n);
     list[n++] = (struct shape){TERN_ROLE_EMBED, TERN_NO_LAYER, v->embed_layout, VOCAB, HIDDEN, 0};
     if (v->has_head)
         list[n++] =

@@ -21,6 +21,7 @@ struct tiny_variant {
     bool has_experts; /* in layer 1: 3 of 32 rows, 2 used, a shared one of 48 */
     bool is_rotated;  /* every matrix that allows it, in blocks of 32, with signs for 96 columns */
     uint32_t window;  /* of layer 0; 0: none */
+    bool has_draft;   /* a draft head; not with is_rotated */
 };
 
 /* hidden 64, ffn 96, 4 heads of 16, 2 key heads, vocab 40. */

@@ -240,7 +240,7 @@ static tern_status find_rotation(const struct importer *i, const struct tn_sourc
     return TERN_OK;
 }
 
-/* Tensors of draft heads, which follow the layers, are skipped. */
+/* Draft heads, which follow the layers, have no gated delta rule. */
 static void mark_grouped(const struct importer *i, const char *name)
 {
     unsigned layer = 0;

@@ -148,7 +148,8 @@ struct tern_bench_params {
     uint32_t n_depths;
     /* The answer to the first prompt is also decoded with drafts taken from itself, at most n_draft
      * <= TERN_MAX_DRAFT at a time; 0: not.  The draft of position p is wrong if p mod draft_wrong =
-     * 0; 0: none is.  n_new is then at least 2. */
+     * 0; 0: none is.  n_new is then at least 2.  A draft head runs for as many ids, and its time
+     * counts. */
     uint32_t n_draft, draft_wrong;
     /* Numbers of sequences that also decode together, each 1 to TERN_BENCH_MAX_TOGETHER: id i of
      * the prompt of sequence s is ((i + 1009 s) * 7919) mod vocab, as long as the first of prompts.

@@ -159,7 +159,7 @@ struct tern_file_config {
     uint32_t fingerprint_ids[TERN_MAX_FINGERPRINT_IDS];
     uint64_t fingerprint_hash;
     uint64_t n_params;
-    struct tern_file_ref layers;          /* n_layer x struct tern_file_layer */
+    struct tern_file_ref layers;          /* (n_layer + n_draft_layer) x struct tern_file_layer */
     struct tern_file_ref stop_ids;        /* u32 each, below vocab; any number of them */
     struct tern_file_ref sources;         /* n x struct tern_file_source */
     struct tern_file_ref family;          /* displayed to users: "bitnet" */
@@ -184,7 +184,8 @@ struct tern_file_config {
     uint32_t norm;   /* enum tern_norm */
     uint32_t order;  /* enum tern_order */
     uint32_t embed_width; /* columns of embedding and head, 1 ... hidden; 0: hidden */
-    uint8_t reserved[268];
+    uint32_t n_draft_layer; /* 1: the file has a draft head (below), else 0 */
+    uint8_t reserved[264];
 };
 static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
 
@@ -286,7 +287,17 @@ enum tern_rope {
  *   q = q / sqrt(q.q + 1e-6) / sqrt(head_dim),  k = k / sqrt(k.k + 1e-6)
  *   g = exp(delta_decay * log(1 + exp(Wdelta_a x + delta_dt))),  b = sigmoid(Wdelta_b x)
  *   d = b * (v - g * k.S),  S = g * S + k (x) d,  o = q.S             S [head_dim][value_dim]
- *   h += residual_scale * Wdelta_out(delta_norm(o) * silu(Wdelta_z x)) */
+ *   h += residual_scale * Wdelta_out(delta_norm(o) * silu(Wdelta_z x))
+ *
+ * A draft head guesses the id after the next one.  It has a layer of attention and a feed-forward
+ * without experts, number n_layer, which the model itself does not run.  From x_t, the state after
+ * the final norm, and the id that follows position t:
+ *
+ *   h = Wdraft_fc [draft_embed_norm(embedding_scale * embed[id]); draft_state_norm(x_t)]
+ *   the layer, which attends to the draft head's earlier positions
+ *   logits = head . draft_norm(h)                              of the id at position t + 2
+ *
+ * For a further guess, draft_norm(h) replaces x and the guess the id. */
 struct tern_file_layer {
     uint32_t mixer;      /* enum tern_mixer */
     uint32_t ffn;        /* enum tern_ffn */
@@ -307,7 +318,8 @@ struct tern_file_layer {
     uint16_t value_dim;  /* 1 ... TERN_MAX_DELTA_DIM, like head_dim */
     uint8_t conv_taps;   /* 1 ... TERN_MAX_CONV_TAPS */
     uint8_t delta_flags; /* TERN_DELTA_* */
-    uint8_t reserved[4];
+    uint8_t is_draft;    /* 1 for layer n_layer, that of the draft head, else 0 */
+    uint8_t reserved[3];
 };
 static_assert(sizeof(struct tern_file_layer) == 64, "layer record is 64 bytes");
 
@@ -382,7 +394,11 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(POSITIONS, 58, "positions")  /* [context][hidden], floats */                                 \
     X(HEAD_BIAS, 59, "head_bias")  /* [vocab] */                                                   \
     X(EMBED_IN, 60, "embed_in")    /* [hidden][embed_width]; with embed_width, also the next */    \
-    X(EMBED_OUT, 61, "embed_out")  /* [embed_width][hidden] */
+    X(EMBED_OUT, 61, "embed_out")  /* [embed_width][hidden] */                                     \
+    X(DRAFT_EMBED_NORM, 62, "draft_embed_norm") /* [hidden]; of the draft head, also the next */   \
+    X(DRAFT_STATE_NORM, 63, "draft_state_norm") /* [hidden] */                                     \
+    X(DRAFT_FC, 64, "draft_fc")    /* [hidden][2 hidden] */                                        \
+    X(DRAFT_NORM, 65, "draft_norm") /* [hidden], before the head */
 
 enum tern_role {
 #define TERN_ROLE_ENUM(name, number, text) TERN_ROLE_##name = number,

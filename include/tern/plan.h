@@ -51,6 +51,7 @@ struct tern_plan_model {
     uint64_t base_bytes;               /* anonymous memory of a session, without the members
                                         * below */
     uint64_t draft_bytes;              /* additional bytes per id that may be drafted ahead */
+    uint64_t draft_head_bytes;         /* of the model's draft head, if any may be */
     uint64_t thread_bytes;             /* additional bytes per thread */
     uint64_t position_bytes;           /* additional bytes per position of the context, without the
                                         * cache */

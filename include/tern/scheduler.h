@@ -41,6 +41,7 @@ struct tern_scheduler_params {
     uint32_t n_batch;     /* rows of a step, 1..512; 0 = 128 */
     uint32_t n_checkpoints; /* as in tern_session_params, for all sequences; 0 = n_sequences + 4 */
     bool drop_pages;      /* as in tern_session_params */
+    bool no_draft_head;   /* no memory for the draft head of a model: drafts come from texts only */
     /* Called before the cache grows by n_bytes; false ends the request that needs them
      * (TERN_STOP_MEMORY).  NULL: always. */
     bool (*may_grow)(void *arg, uint64_t n_bytes);

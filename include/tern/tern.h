@@ -182,6 +182,7 @@ struct tern_model_info {
     uint64_t expert_bytes;   /* of file_bytes; a token reads n_experts_used / n_experts of these */
     uint32_t n_rotated;      /* matrices whose weights are rotated, and */
     uint32_t rotation_block; /* the size of the Hadamard matrices that rotate their inputs; or 0 */
+    uint64_t draft_bytes;    /* of the draft head; 0: the model has none */
 };
 void tern_model_get_info(const struct tern_model *model, struct tern_model_info *out);
 
@@ -210,7 +211,7 @@ struct tern_session_params {
     enum tern_kv kv;
     uint32_t n_batch; /* prefill batch, 1..512; 0 = 128 */
     uint32_t n_draft; /* ids that tern_generate may draft ahead, 0..TERN_MAX_DRAFT: determines the
-                       * memory for their logits */
+                       * memory for their logits and for a draft head */
     /* Copies of states that cannot be rolled back to every position (tern_session_has_state):
      * 1..64, made on demand, so that little has to be recomputed.  0 = 8.  Other sessions have
      * none. */
@@ -317,8 +318,8 @@ struct tern_generate_params {
     uint32_t max_tokens;
     bool ignore_eos;
     /* Ids that may be drafted ahead, at most the session's n_draft; 0: none.  Drafts come from the
-     * text so far; several are verified by one evaluation if that was measured to be faster.  The
-     * resulting ids do not depend on it. */
+     * text so far, or from the draft head of a model that has one; several are verified by one
+     * evaluation if that was measured to be faster.  The resulting ids do not depend on it. */
     uint32_t n_draft;
     const char *const *stop_strings; /* n_stop_strings texts, none empty */
     size_t n_stop_strings;
@@ -334,7 +335,8 @@ struct tern_generate_params {
      * NULL. */
     void (*on_prefill)(void *arg, size_t n_done, size_t n_total);
     /* Drafts instead of those from the text, for measurements: writes at most n_max ids, below the
-     * vocabulary, that may follow those so far, and returns how many. May be NULL. */
+     * vocabulary, that may follow those so far, and returns how many.  A draft head runs all the
+     * same, so that its time is measured.  May be NULL. */
     uint32_t (*on_draft)(void *arg, uint32_t *ids, uint32_t n_max);
     bool verify_all; /* verify all drafts, even where that is slower */
     /* The ends of the system text and of the last user message in `ids`, from which later prompts

@@ -97,6 +97,9 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
                       100.0 * (double)info->n_zero / (double)info->n_ternary,
                       tn_count_text((double)info->n_ternary).text);
     append_experts(out, info);
+    if (info->draft_bytes)
+        tn_buf_printf(out, "draft head    %s, for --draft\n",
+                      tn_size_decimal((double)info->draft_bytes).text);
     tn_buf_printf(out, "per token     %s of weights are read\n",
                   tn_size_decimal((double)info->bytes_per_token).text);
     tn_buf_printf(out, "cache         %s; per token of context: f32 %s, f16 %s, q8 %s\n",
@@ -226,6 +229,7 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "n_experts", integer(info->n_experts));
     json_object_set_new(root, "n_experts_used", integer(info->n_experts_used));
     json_object_set_new(root, "expert_bytes", integer(info->expert_bytes));
+    json_object_set_new(root, "draft_bytes", integer(info->draft_bytes));
     json_object_set_new(root, "bytes_per_token", integer(info->bytes_per_token));
     json_object_set_new(root, "kv", json_string(tern_kv_text(c->kv)));
     json_object_set_new(root, "kv_bytes_per_token", by_cache_type(info->kv_bytes_per_token));

@@ -106,11 +106,14 @@ static const struct {
     [TN_SCOPE_GATED] = {.ffns = 1u << TERN_FFN_GATED},
     [TN_SCOPE_DENSE] = {.ffns = 1u << TERN_FFN_GATED | 1u << TERN_FFN_PLAIN},
     [TN_SCOPE_EXPERTS] = {.ffns = 1u << TERN_FFN_EXPERTS},
+    [TN_SCOPE_DRAFT] = {0, 0},
 };
 
 bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *layer)
 {
     const uint32_t mixers = scopes[slot->scope].mixers, ffns = scopes[slot->scope].ffns;
+    if (slot->scope == TN_SCOPE_DRAFT)
+        return layer->is_draft;
     return slot->scope != TN_SCOPE_MODEL && (!mixers || mixers >> layer->mixer & 1) &&
            (!ffns || ffns >> layer->ffn & 1);
 }
@@ -175,6 +178,8 @@ static uint32_t dim_of(enum tn_dim dim, const struct tn_model_spec *spec, uint32
         return spec->config->vocab;
     case TN_DIM_HIDDEN:
         return spec->config->hidden;
+    case TN_DIM_PAIR:
+        return 2 * spec->config->hidden;
     case TN_DIM_EMBED:
         return embed_width(spec->config);
     case TN_DIM_CONTEXT:

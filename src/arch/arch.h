@@ -17,7 +17,7 @@
 /* A model without its weights.  Does not own what the pointers refer to. */
 struct tn_model_spec {
     const struct tern_file_config *config;
-    const struct tern_file_layer *layers; /* [config->n_layer] */
+    const struct tern_file_layer *layers; /* [tn_n_all_layers(config)] */
     const uint32_t *stop_ids;             /* [n_stop_ids] */
     uint32_t n_stop_ids;
     const struct tern_file_rotation *rotations; /* [n_rotations] */
@@ -36,6 +36,7 @@ enum tn_slot_scope {
     TN_SCOPE_GATED,
     TN_SCOPE_DENSE,
     TN_SCOPE_EXPERTS,
+    TN_SCOPE_DRAFT,
 };
 
 enum tn_slot_kind {
@@ -66,6 +67,7 @@ enum tn_dim {
     TN_DIM_ONE,
     TN_DIM_VOCAB,
     TN_DIM_HIDDEN,
+    TN_DIM_PAIR,     /* 2 * hidden */
     TN_DIM_EMBED,    /* columns of the embedding */
     TN_DIM_CONTEXT,
     TN_DIM_FFN,
@@ -92,6 +94,12 @@ struct tn_slot {
     const char *hf;   /* names in sources; see slots.h */
     const char *gguf;
 };
+
+/* The layers of the model, and that of its draft head, if it has one. */
+static inline uint32_t tn_n_all_layers(const struct tern_file_config *config)
+{
+    return config->n_layer + config->n_draft_layer;
+}
 
 /* Sizes of one layer: those it states, else the model's. */
 struct tn_layer_dims {

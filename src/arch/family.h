@@ -99,7 +99,7 @@ struct tn_family {
      * "text_config". NULL ends a list. */
     const char *prefixes[3];
     const char *skipped[5];
-    const char *drafts[3]; /* prefixes of the tensors of a draft head, which no layer uses */
+    const char *drafts[4]; /* prefixes of the tensors of a draft head */
     const char *defaults; /* a JSON object with defaults for config.json; NULL: none */
     struct tn_gguf_arch gguf[4];
     const struct tn_family_name *names; /* NULL: no name differs */

@@ -11,7 +11,8 @@
  *   role   TERN_ROLE_..., in the order of its numbers, which is that of the tensor table
  *   scope  MODEL: one in the file;  LAYER: one in each layer;  ATTN: in each layer that mixes by
  *          attention;  DELTA: by a gated delta rule;  GATED: in each layer with a gated
- *          feed-forward;  DENSE: with a gated or a plain one;  EXPERTS: with experts
+ *          feed-forward;  DENSE: with a gated or a plain one;  EXPERTS: with experts;  DRAFT: the
+ *          layer of a draft head, which in folders has separate prefixes (arch/family.h)
  *   kind   TABLE: a row for each token, any table layout or ternary
  *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
  *          columns can be skipped
@@ -123,4 +124,11 @@ SLOT(POSITIONS,      MODEL, FLOATS,   CONTEXT, HIDDEN,   OPTIONAL,  "", "positio
 SLOT(HEAD_BIAS,      MODEL, BIAS,     ONE,     VOCAB,    OPTIONAL,  "/lm_head", "output")
 SLOT(EMBED_IN,       MODEL, MATRIX,   HIDDEN,  EMBED,    WIDTH,     "", "")
 SLOT(EMBED_OUT,      MODEL, MATRIX,   EMBED,   HIDDEN,   WIDTH,     "", "")
+SLOT(DRAFT_EMBED_NORM, DRAFT, NORM,   ONE,     HIDDEN,   REQUIRED,
+     "pre_fc_norm_embedding", "nextn.enorm")
+SLOT(DRAFT_STATE_NORM, DRAFT, NORM,   ONE,     HIDDEN,   REQUIRED,
+     "pre_fc_norm_hidden", "nextn.hnorm")
+SLOT(DRAFT_FC,       DRAFT, MATRIX,   HIDDEN,  PAIR,     REQUIRED,  "fc", "nextn.eh_proj")
+SLOT(DRAFT_NORM,     DRAFT, NORM,     ONE,     HIDDEN,   REQUIRED,
+     "norm", "nextn.shared_head_norm")
 /* clang-format on */

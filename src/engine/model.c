@@ -421,7 +421,9 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
     for (uint32_t i = 0; i < m->file.n_tensors; i++) {
         const struct tern_file_tensor *t = &m->file.tensors[i];
         out->n_rotated += (t->flags & TERN_TENSOR_ROTATED) != 0;
-        if (t->role != TERN_ROLE_EMBED || tied) /* of other embeddings one row */
+        const bool is_draft = t->layer == c->n_layer; /* tokens are decoded without it */
+        out->draft_bytes += is_draft ? t->bytes + t->scale_bytes : 0;
+        if (!is_draft && (t->role != TERN_ROLE_EMBED || tied)) /* of other embeddings one row */
             out->bytes_per_token += share_read(c, t, t->bytes + t->scale_bytes);
         if (t->n_stacked)
             out->expert_bytes += t->bytes + t->scale_bytes;

@@ -106,6 +106,8 @@ tern_status tn_model_file_check(struct tn_model_file *out, const void *bytes, si
     if (!status)
         status = tn_mcheck_config(&check);
     if (!status)
+        status = tn_mcheck_layers(&check);
+    if (!status)
         status = tn_mcheck_rotations(&check);
     if (!status)
         status = tn_mcheck_tensors(&check);

@@ -335,8 +335,7 @@ static tern_status check_list(struct tn_mcheck *c, const struct dim *list, size_
     return status;
 }
 
-/* Checks sizes that may differ between layers. */
-static tern_status check_layer_dims(struct tn_mcheck *c, const struct tn_layer_dims *d)
+tern_status tn_mcheck_layer_dims(struct tn_mcheck *c, const struct tn_layer_dims *d)
 {
     const struct dim list[] = {
         {"ffn", d->ffn, TERN_MAX_DIM},
@@ -370,11 +369,10 @@ static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config
     tern_status status = check_list(c, list, TN_COUNT_OF(list));
     if (!status)
         status = tn_mcheck_range(c, "embed_width", m->embed_width, 0, m->hidden);
-    return status ? status : check_layer_dims(c, &dims);
+    return status ? status : tn_mcheck_layer_dims(c, &dims);
 }
 
-/* Finite and above 0; rejects NaN. */
-static tern_status check_positive(struct tn_mcheck *c, const char *field, float value)
+tern_status tn_mcheck_positive(struct tn_mcheck *c, const char *field, float value)
 {
     if (value > 0 && value < INFINITY)
         return TERN_OK;
@@ -405,145 +403,13 @@ static tern_status check_numbers(struct tn_mcheck *c, const struct tern_file_con
     };
     tern_status status = TERN_OK;
     for (size_t i = 0; i < TN_COUNT_OF(list) && !status; i++)
-        status = check_positive(c, list[i].field, list[i].value);
+        status = tn_mcheck_positive(c, list[i].field, list[i].value);
     if (!status)
         status = check_cap(c, "score_cap", m->score_cap);
     return status ? status : check_cap(c, "logit_cap", m->logit_cap);
 }
 
-/* ---- layers ---- */
-
-static tern_status check_rotation(struct tn_mcheck *c, const struct tern_file_layer *l,
-                                  const struct tn_layer_dims *dims)
-{
-    if (l->rope != TERN_ROPE_HALF && l->rope != TERN_ROPE_NONE)
-        return tn_mcheck_unknown(c, "layers.rope", l->rope);
-    tern_status status = tn_mcheck_range(c, "layers.rope_dims", l->rope_dims, 2, dims->head_dim);
-    if (!status && l->rope_dims % 2)
-        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_dims is %u, must be even", c->name,
-                         l->rope_dims);
-    if (!status && !(l->rope_theta >= 1 && l->rope_theta <= TERN_MAX_ROPE_THETA))
-        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_theta is %g, allowed are 1 to %g",
-                         c->name, l->rope_theta, TERN_MAX_ROPE_THETA);
-    if (!status && l->rope_scale != 0 &&
-        !(l->rope_scale >= TERN_MIN_ROPE_SCALE && l->rope_scale <= TERN_MAX_ROPE_SCALE)) /* rejects
-                                                                                          * NaN */
-        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_scale is %g, allowed are 0 and %g to "
-                         "%g", c->name, (double)l->rope_scale, (double)TERN_MIN_ROPE_SCALE,
-                         (double)TERN_MAX_ROPE_SCALE);
-    return status;
-}
-
-/* Checks the fields of attention, and that those of the other mixer are 0. */
-static tern_status check_attention(struct tn_mcheck *c, const struct tern_file_layer *l,
-                                   const struct tn_layer_dims *dims)
-{
-    tern_status status = check_rotation(c, l, dims);
-    if (!status)
-        status = tn_mcheck_range(c, "layers.window", l->window, 0, TERN_MAX_CONTEXT);
-    if (!status)
-        status = check_positive(c, "layers.score_scale", l->score_scale);
-    if (!status)
-        status = tn_mcheck_equal(c, "layers.value_dim", l->value_dim, 0);
-    if (!status)
-        status = tn_mcheck_equal(c, "layers.conv_taps", l->conv_taps, 0);
-    return status ? status : tn_mcheck_equal(c, "layers.delta_flags", l->delta_flags, 0);
-}
-
-static tern_status check_delta_flags(struct tn_mcheck *c, uint32_t flags)
-{
-    if (flags & ~(TERN_DELTA_TILED | TERN_DELTA_OUT_GROUPED) || flags == TERN_DELTA_OUT_GROUPED)
-        return tn_mcheck_unknown(c, "layers.delta_flags", flags);
-    return TERN_OK;
-}
-
-static tern_status check_gated_delta(struct tn_mcheck *c, const struct tern_file_layer *l,
-                                     const struct tn_layer_dims *dims)
-{
-    tern_status status = tn_mcheck_range(c, "layers.value_dim", l->value_dim, 1,
-                                         TERN_MAX_DELTA_DIM);
-    if (!status)
-        status = tn_mcheck_range(c, "layers.conv_taps", l->conv_taps, 1, TERN_MAX_CONV_TAPS);
-    if (!status)
-        status = tn_mcheck_range(c, "layers.head_dim", dims->head_dim, 2, TERN_MAX_DELTA_DIM);
-    if (!status)
-        status = tn_mcheck_range(c, "layers.n_head * value_dim",
-                                 (uint64_t)dims->n_head * dims->value_dim, 1, TERN_MAX_DIM);
-    if (!status) /* no overflow: n_kv_head is at most n_head */
-        status = tn_mcheck_range(c, "channels of the convolution", dims->channels, 1,
-                                 TERN_MAX_DIM);
-    if (!status)
-        status = check_delta_flags(c, l->delta_flags);
-    if (!status && (l->rope || l->rope_dims || l->window || l->score_scale != 0 ||
-                    l->rope_theta != 0 || l->rope_scale != 0))
-        status = tn_fail(c->err, TERN_INPUT,
-                         "%s: layers.rope, rope_dims, rope_theta, rope_scale, window and "
-                         "score_scale of a gated delta rule must be 0",
-                         c->name);
-    return status;
-}
-
-static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer *l)
-{
-    const struct tn_layer_dims dims = tn_layer_dims(c->file->spec.config, l);
-    if (l->mixer == 0 || l->mixer >= TERN_MIXER_END)
-        return tn_mcheck_unknown(c, "layers.mixer", l->mixer);
-    if (l->ffn == 0 || l->ffn >= TERN_FFN_END)
-        return tn_mcheck_unknown(c, "layers.ffn", l->ffn);
-    if (!tn_activation_name(l->activation))
-        return tn_mcheck_unknown(c, "layers.activation", l->activation);
-    tern_status status = check_layer_dims(c, &dims);
-    if (!status)
-        status = l->mixer == TERN_MIXER_ATTENTION ? check_attention(c, l, &dims)
-                                                  : check_gated_delta(c, l, &dims);
-    return status ? status
-                  : tn_mcheck_reserved(c, "layers.reserved", l->reserved, sizeof l->reserved);
-}
-
-static tern_status check_layers(struct tn_mcheck *c, const struct tern_file_config *m)
-{
-    const struct tern_file_layer *layers = NULL;
-    tern_status status = tn_mcheck_records(c, "layers", m->layers, 8, sizeof *layers);
-    if (!status)
-        status = tn_mcheck_equal(c, "layers.bytes", m->layers.bytes,
-                                 m->n_layer * (uint64_t)sizeof *layers);
-    if (!status)
-        layers = records(c, m->layers);
-    for (uint32_t i = 0; i < m->n_layer && !status; i++)
-        status = check_layer(c, &layers[i]);
-    c->file->spec.layers = layers;
-    return status;
-}
-
-static bool has_experts(const struct tn_model_spec *spec)
-{
-    uint32_t i = 0;
-    while (i < spec->config->n_layer && spec->layers[i].ffn != TERN_FFN_EXPERTS)
-        i++;
-    return i < spec->config->n_layer;
-}
-
-/* Checks sizes of experts; all 0 without them. */
-static tern_status check_experts(struct tn_mcheck *c, const struct tern_file_config *m)
-{
-    const uint32_t least = has_experts(&c->file->spec) ? 1 : 0, most = least ? UINT32_MAX : 0;
-    tern_status status = tn_mcheck_range(c, "n_experts", m->n_experts, least,
-                                         TN_MIN(most, TERN_MAX_EXPERTS));
-    if (!status)
-        status = tn_mcheck_range(c, "n_experts_used", m->n_experts_used, least,
-                                 TN_MIN(m->n_experts, TERN_MAX_EXPERTS_USED));
-    if (!status)
-        status = tn_mcheck_range(c, "expert_ffn", m->expert_ffn, least, TN_MIN(most, TERN_MAX_DIM));
-    if (!status)
-        status = tn_mcheck_range(c, "shared_ffn", m->shared_ffn, 0, TN_MIN(most, TERN_MAX_DIM));
-    if (!status && m->expert_flags & ~(least ? TERN_EXPERTS_RENORMALISED : 0u))
-        status = tn_mcheck_unknown(c, "expert_flags", m->expert_flags);
-    if (!status && !(m->expert_limit >= 0 && m->expert_limit < INFINITY)) /* rejects NaN */
-        status = tn_fail(c->err, TERN_INPUT,
-                         "%s: expert_limit is %g, must be finite and not negative", c->name,
-                         (double)m->expert_limit);
-    return status;
-}
+/* ---- the whole configuration ---- */
 
 tern_status tn_mcheck_config(struct tn_mcheck *c)
 {
@@ -555,10 +421,6 @@ tern_status tn_mcheck_config(struct tn_mcheck *c)
         status = check_numbers(c, m);
     if (!status && m->bos_id != TERN_NO_ID)
         status = tn_mcheck_range(c, "bos_id", m->bos_id, 0, m->vocab - 1);
-    if (!status)
-        status = check_layers(c, m);
-    if (!status)
-        status = check_experts(c, m);
     if (!status)
         status = check_stop_ids(c, m);
     if (!status)

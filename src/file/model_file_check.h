@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The steps of tn_model_file_check, shared by model_file.c, model_file_check.c,
- * model_file_check_tensors.c and model_file_check_rotations.c.
+ * The steps of tn_model_file_check, shared by model_file.c and the files model_file_check*.c.
  */
 #ifndef TN_MODEL_FILE_CHECK_H
 #define TN_MODEL_FILE_CHECK_H
@@ -21,9 +20,12 @@ struct tn_mcheck {
 tern_status tn_mcheck_header(struct tn_mcheck *c);
 tern_status tn_mcheck_head_hash(struct tn_mcheck *c);
 tern_status tn_mcheck_config(struct tn_mcheck *c);
+tern_status tn_mcheck_layers(struct tn_mcheck *c); /* experts and draft head, too */
 tern_status tn_mcheck_rotations(struct tn_mcheck *c);
 tern_status tn_mcheck_tensors(struct tn_mcheck *c);
 
+/* Sizes that may differ between layers. */
+tern_status tn_mcheck_layer_dims(struct tn_mcheck *c, const struct tn_layer_dims *d);
 /* Called by the last one: the rotation flag of a tensor. */
 tern_status tn_mcheck_rotated(struct tn_mcheck *c, const struct tern_file_tensor *t,
                               const char *name);
@@ -31,6 +33,8 @@ tern_status tn_mcheck_rotated(struct tn_mcheck *c, const struct tern_file_tensor
 /* TERN_OK if min <= value <= max, else TERN_INPUT with all three. */
 tern_status tn_mcheck_range(struct tn_mcheck *c, const char *field, uint64_t value, uint64_t min,
                             uint64_t max);
+/* TERN_OK if the value is finite and above 0. */
+tern_status tn_mcheck_positive(struct tn_mcheck *c, const char *field, float value);
 /* TERN_OK if value == expected. */
 tern_status tn_mcheck_equal(struct tn_mcheck *c, const char *field, uint64_t value,
                             uint64_t expected);

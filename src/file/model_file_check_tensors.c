@@ -38,7 +38,7 @@ static tern_status expect(struct tensor_check *k, const char *field, uint64_t va
 static tern_status check_layer_number(struct tensor_check *k, const struct tn_slot *slot)
 {
     const struct tern_file_tensor *t = k->t;
-    const uint32_t n_layer = k->c->file->spec.config->n_layer;
+    const uint32_t n_layer = tn_n_all_layers(k->c->file->spec.config);
     const bool per_layer = slot->scope != TN_SCOPE_MODEL;
     if (per_layer && t->layer < n_layer &&
         !tn_slot_is_in(slot, &k->c->file->spec.layers[t->layer]))
@@ -250,7 +250,7 @@ static uint32_t count_places(const struct tn_model_spec *spec, const struct tn_s
     if (slot->scope == TN_SCOPE_MODEL)
         return 1;
     uint32_t n = 0;
-    for (uint32_t layer = 0; layer < spec->config->n_layer; layer++)
+    for (uint32_t layer = 0; layer < tn_n_all_layers(spec->config); layer++)
         n += tn_slot_is_in(slot, &spec->layers[layer]);
     return n;
 }

@@ -203,7 +203,7 @@ static size_t text_bytes(const char *text)
 static uint64_t metadata_bytes(const struct tn_mwriter_meta *meta)
 {
     uint64_t n = sizeof(struct tern_file_config) +
-                 meta->config.n_layer * (uint64_t)sizeof *meta->layers +
+                 tn_n_all_layers(&meta->config) * (uint64_t)sizeof *meta->layers +
                  meta->n_stop_ids * (uint64_t)sizeof *meta->stop_ids + text_bytes(meta->family) +
                  text_bytes(meta->name) + text_bytes(meta->template_name) +
                  meta->template_source_bytes + text_bytes(meta->converter) +
@@ -260,7 +260,7 @@ static void fill_metadata(struct tn_mwriter *w, const struct tn_mwriter_meta *me
     uint32_t end = (uint32_t)sizeof *config;
     *config = meta->config;
     config->layers =
-        put_bytes(metadata, &end, meta->layers, config->n_layer * sizeof *meta->layers);
+        put_bytes(metadata, &end, meta->layers, tn_n_all_layers(config) * sizeof *meta->layers);
     config->sources = (struct tern_file_ref){
         end, meta->n_sources * (uint32_t)sizeof(struct tern_file_source)};
     end += config->sources.bytes;

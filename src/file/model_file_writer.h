@@ -33,7 +33,7 @@ struct tn_mwriter_source {
 /* The contents of the metadata section.  NULL texts mean "". */
 struct tn_mwriter_meta {
     struct tern_file_config config; /* the writer fills in the references */
-    const struct tern_file_layer *layers; /* [config.n_layer] */
+    const struct tern_file_layer *layers; /* [tn_n_all_layers(&config)] */
     const uint32_t *stop_ids;             /* [n_stop_ids] */
     uint32_t n_stop_ids;
     const char *family;

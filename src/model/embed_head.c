@@ -76,7 +76,7 @@ static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
     const uint32_t n_rows = head->rows;
     for (uint32_t i = begin; i < end && !tn_forward_should_stop(f, i_thread); i++) {
         const uint32_t first = i * HEAD_ROWS_PER_ITEM;
-        const uint32_t last = TN_MIN(first + HEAD_ROWS_PER_ITEM, n_rows);
+        const uint32_t last = TN_MIN(first + HEAD_ROWS_PER_ITEM, f->n_head_rows);
         for (uint32_t row = first; row < last; row += TN_GEMM_ROWS)
             task->mul(task->logits + row, n_rows, 0, head, row, TN_MIN(TN_GEMM_ROWS, last - row),
                       &f->s.in, &worker);
@@ -84,14 +84,14 @@ static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
     }
 }
 
-/* All logits of the inputs in f->s.in. */
+/* The first n_head_rows logits of the inputs in f->s.in. */
 static void multiply_head(struct tn_forward *f, float *logits)
 {
     const struct tn_matrix *head = &f->weights->head;
     const struct tn_format *format = tn_format_of_head(head->format, f->inputs);
     struct head_task task = {f, tn_format_mul(format, f->s.in.n), logits};
     tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
-    tn_team_for_runs(f->team, tn_div_ceil_u32(head->rows, HEAD_ROWS_PER_ITEM), 1, head_run,
+    tn_team_for_runs(f->team, tn_div_ceil_u32(f->n_head_rows, HEAD_ROWS_PER_ITEM), 1, head_run,
                      &task);
     if (f->is_decode)
         f->counters.decode_weight_bytes +=
@@ -227,7 +227,7 @@ static void search_head(struct tn_forward *f, const struct tn_logits_row *wanted
 static void finish_state(const struct tn_forward *f, float *dst, uint32_t t)
 {
     const struct tern_file_config *c = f->weights->config;
-    tn_norm_state(f, dst, f->s.h + (size_t)t * c->hidden, &f->weights->final_norm);
+    tn_norm_state(f, dst, f->s.h + (size_t)t * c->hidden, f->final_norm);
     for (uint32_t i = 0; i < c->hidden && c->logit_scale != 1; i++)
         dst[i] *= c->logit_scale;
 }

@@ -20,6 +20,7 @@
 #include "model/counters.h"
 #include "model/embed_head.h"
 #include "model/ffn.h"
+#include "model/matrix.h"
 #include "model/mixer.h"
 #include "model/norm.h"
 
@@ -52,9 +53,7 @@ static void begin_batch(struct tn_forward *f, const struct tn_batch *batch)
 {
     f->batch = batch;
     f->n_tokens = batch->n_rows;
-    f->is_decode = batch->n_spans == batch->n_rows;
     f->is_stopping = false;
-    count_batch(f);
     for (uint32_t i = 0; i < f->weights->n_ropes; i++)
         for (uint32_t k = 0; k < batch->n_spans; k++)
             fill_rope(f, i, &batch->spans[k]);
@@ -115,6 +114,10 @@ bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
 {
     assert(batch->n_rows >= 1 && "callers make no empty batches");
     begin_batch(f, batch);
+    f->is_decode = batch->n_spans == batch->n_rows;
+    f->final_norm = &f->weights->final_norm;
+    f->n_head_rows = f->weights->head.rows;
+    count_batch(f);
     tn_embed(f, batch->ids);
     for (uint32_t i = 0; i < f->weights->config->n_layer; i++) {
         const struct tn_layer *layer = &f->weights->layers[i];
@@ -127,6 +130,48 @@ bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
         tn_output(f);
         tn_region_end(f, TN_REGION_HEAD, &start);
     }
+    return !f->is_stopping;
+}
+
+/* ---- draft head ---- */
+
+/* s.draft_input [n][2 hidden] = norm of the embeddings in h | norm of the states. */
+static void join_inputs(struct tn_forward *f, const struct tn_layer *layer, const float *states)
+{
+    const uint32_t hidden = f->weights->config->hidden;
+    const struct tn_norm embed = {layer->vectors[TERN_ROLE_DRAFT_EMBED_NORM], NULL};
+    const struct tn_norm state = {layer->vectors[TERN_ROLE_DRAFT_STATE_NORM], NULL};
+    for (uint32_t t = 0; t < f->n_tokens; t++) {
+        float *row = f->s.draft_input + (size_t)t * 2 * hidden;
+        tn_norm_state(f, row, f->s.h + (size_t)t * hidden, &embed);
+        tn_norm_state(f, row + hidden, states + (size_t)t * hidden, &state);
+    }
+}
+
+bool tn_forward_draft(struct tn_forward *f, const struct tn_batch *batch, const float *states,
+                      float *last)
+{
+    const struct tern_file_config *c = f->weights->config;
+    const struct tn_layer *layer = tn_draft_layer(f->weights);
+    const struct tn_product fc = {.w = tn_matrix_of(layer, TERN_ROLE_DRAFT_FC), .dst = f->s.h};
+    const struct tn_norm norm = {layer->vectors[TERN_ROLE_DRAFT_NORM], NULL};
+    assert(batch->n_rows <= TN_DRAFT_ROWS && batch->n_spans == 1 && f->s.draft_input);
+    begin_batch(f, batch);
+    f->is_decode = false; /* counters of decoding are per token of the text */
+    f->final_norm = &norm;
+    f->n_head_rows = f->weights->head.rows;
+    if (batch->n_wanted && batch->wanted[0].need.n_allowed)
+        f->n_head_rows = batch->wanted[0].need.n_allowed;
+    tn_embed(f, batch->ids);
+    join_inputs(f, layer, states);
+    tn_multiply(f, f->s.draft_input, NULL, 2 * c->hidden, &fc, 1);
+    run_layer(f, c->n_layer);
+    if (!f->is_stopping && f->after_layer && !f->after_layer(f->after_layer_arg, layer))
+        return false;
+    tn_norm_state(f, last, f->s.h + (size_t)(batch->n_rows - 1) * c->hidden, &norm);
+    if (batch->n_wanted)
+        tn_output(f);
+    f->final_norm = NULL;
     return !f->is_stopping;
 }
 

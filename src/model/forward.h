@@ -105,6 +105,8 @@ struct tn_forward {
      * or their RMSNorms with the weights input_norm if that is not NULL. */
     float *input;
     const float *input_norm;
+    const struct tn_norm *final_norm; /* of the model or of its draft head */
+    uint32_t n_head_rows; /* rows of the head that full products compute */
 };
 
 /* The offset in s.cos and s.sin of the angles of token t of the batch for rotation i_rope. */
@@ -119,5 +121,14 @@ void tn_forward_prepare(struct tn_forward *f);
 /* Evaluates a batch.  Returns false if after_layer did, or should_stop returned true: then the rows
  * written to the cache, and the outputs, are invalid. */
 bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch);
+
+/* Evaluates rows of the draft head of a model that has one (tern/model_format.h): row t of the only
+ * span, at most TN_DRAFT_ROWS, is the id that follows a position whose final state is row t of
+ * `states` [n_rows][hidden].  Positions and blocks are those of the draft head's cache
+ * (struct tn_sequence_scratch).  The logits are of the ids after those; only ids below n_allowed of
+ * the first need have one, if that is not 0.  `last` [hidden] becomes the state of the last row,
+ * which may be `states` for a further guess.  Returns false as tn_forward_eval. */
+bool tn_forward_draft(struct tn_forward *f, const struct tn_batch *batch, const float *states,
+                      float *last);
 
 #endif

@@ -17,11 +17,22 @@ static const struct tn_state_ops *ops_of(const struct tn_layer *layer)
     return layer->mixer->state;
 }
 
+size_t tn_draft_block_bytes(const struct tn_layer *layer)
+{
+    struct tn_kvcache kv;
+    tn_kvcache_plan(&kv, &layer->dims, TN_KV_F32); /* the largest */
+    return kv.head_bytes * kv.n_kv_head;
+}
+
 void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers,
                         const struct tn_weights *weights, const struct tn_state_input *input)
 {
     struct tn_state_bytes sum = {0};
     const uint32_t n_layer = weights->config->n_layer;
+    const struct tn_layer *draft = tn_draft_layer(weights);
+    if (layers && draft) /* its blocks are separate (engine/draft_head.h) */
+        layers[n_layer] = (struct tn_state_layer){
+            .layer = draft, .bytes.block = tn_draft_block_bytes(draft), .input = *input};
     for (uint32_t i = 0; i < n_layer; i++) {
         const struct tn_layer *layer = &weights->layers[i];
         const struct tn_state_bytes own = ops_of(layer)->bytes(weights, layer, input);

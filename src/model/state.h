@@ -85,14 +85,18 @@ struct tn_state_ops {
     void (*pretend)(const struct tn_state_layer *layer, void *state, uint32_t position);
 };
 
+/* Bytes of a block of a draft head's cache, for a cache of any type. */
+size_t tn_draft_block_bytes(const struct tn_layer *layer);
+
 /* The layout shared by all sequences of a workspace. */
 struct tn_state_plan {
     struct tn_state_bytes bytes;   /* of all layers; blocks and checkpoints are whole pages */
-    struct tn_state_layer *layers; /* [n_layer]; NULL when only counting */
+    /* [n_layer]; NULL when only counting.  One more for a draft head, whose cache is separate. */
+    struct tn_state_layer *layers;
     uint32_t n_layer;
 };
 
-/* `layers` [n_layer] may be NULL. */
+/* `layers` [tn_n_all_layers] may be NULL. */
 void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers,
                         const struct tn_weights *weights, const struct tn_state_input *input);
 /* Bytes of blocks per position, rounded up. */

@@ -112,13 +112,14 @@ static tern_status bind_in_model(struct tn_weights *out, const struct tn_model_f
 static tern_status copy_rope_factors(struct tn_weights *w, struct tern_error *err)
 {
     const uint32_t half = w->rope_half;
-    for (uint32_t i = 0; i < w->config->n_layer; i++) {
+    for (uint32_t i = 0; i < tn_n_all_layers(w->config); i++) {
         const float **factors = &w->layers[i].vectors[TERN_ROLE_ROPE_FACTORS];
         const uint32_t n = w->layers[i].spec->rope_dims / 2;
         if (!*factors)
             continue;
         if (!w->rope_factors)
-            w->rope_factors = tn_alloc_zeroed((size_t)w->config->n_layer * half, sizeof(float));
+            w->rope_factors =
+                tn_alloc_zeroed((size_t)tn_n_all_layers(w->config) * half, sizeof(float));
         if (!w->rope_factors)
             return tn_fail(err, TERN_MEMORY, "no memory for rope factors of %u layers",
                            w->config->n_layer);
@@ -142,7 +143,7 @@ static bool same_rope(const struct tn_layer *a, const struct tn_layer *b)
 
 static void number_ropes(struct tn_weights *w)
 {
-    for (uint32_t i = 0; i < w->config->n_layer; i++) {
+    for (uint32_t i = 0; i < tn_n_all_layers(w->config); i++) {
         struct tn_layer *layer = &w->layers[i];
         uint32_t k = 0;
         if (layer->spec->rope_dims == 0 || layer->spec->rope == TERN_ROPE_NONE)
@@ -208,7 +209,7 @@ static void widen_for_place(struct tn_weights *w, uint32_t place, const struct t
 
 static void measure_inputs(struct tn_weights *w)
 {
-    for (uint32_t i = 0; i < w->config->n_layer; i++)
+    for (uint32_t i = 0; i < tn_n_all_layers(w->config); i++)
         for (uint32_t k = 0; k < TN_N_MATRICES; k++)
             widen_for_place(w, k, &w->layers[i].matrices[k]);
     widen_for(w, w->widths, &w->embed_in, true);
@@ -245,7 +246,7 @@ static tern_status bind_rotations(struct tn_weights *w, const struct tn_model_fi
     if (w->head.rotation && w->head_in_norm)
         return tn_fail(err, TERN_UNSUPPORTED,
                        "a rotated head with a norm of its input is not supported");
-    for (uint32_t i = 0; i < w->config->n_layer; i++)
+    for (uint32_t i = 0; i < tn_n_all_layers(w->config); i++)
         for (uint32_t k = 0; k < TN_N_MATRICES; k++)
             bind_rotation(w, &w->layers[i].matrices[k]);
     return TERN_OK;
@@ -268,6 +269,11 @@ static tern_status bind_tensors(struct tn_weights *out, const struct tn_model_fi
 static void bind_spec(struct tn_weights *out, uint32_t i_layer, const struct tern_file_layer *spec)
 {
     struct tn_layer *layer = &out->layers[i_layer];
+    if (spec->is_draft) { /* its cache is small: a guess may ignore what was long ago */
+        out->draft_spec = *spec;
+        out->draft_spec.window = TN_DRAFT_WINDOW;
+        spec = &out->draft_spec;
+    }
     layer->spec = spec;
     layer->dims = tn_layer_dims(out->config, spec);
     layer->mixer = tn_mixers[spec->mixer];
@@ -283,11 +289,12 @@ tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *
 {
     const struct tern_file_config *c = file->spec.config;
     *out = (struct tn_weights){.config = c};
-    out->layers = tn_alloc_zeroed(c->n_layer, sizeof *out->layers);
-    out->ropes = tn_alloc_zeroed(c->n_layer, sizeof *out->ropes);
+    const uint32_t n_layer = tn_n_all_layers(c);
+    out->layers = tn_alloc_zeroed(n_layer, sizeof *out->layers);
+    out->ropes = tn_alloc_zeroed(n_layer, sizeof *out->ropes);
     if (!out->layers || !out->ropes)
-        return tn_fail(err, TERN_MEMORY, "no memory for the views of %u layers", c->n_layer);
-    for (uint32_t i = 0; i < c->n_layer; i++)
+        return tn_fail(err, TERN_MEMORY, "no memory for the views of %u layers", n_layer);
+    for (uint32_t i = 0; i < n_layer; i++)
         bind_spec(out, i, &file->spec.layers[i]);
     tern_status status = bind_tensors(out, file, err);
     if (status != TERN_OK)

@@ -29,6 +29,9 @@ enum tn_matrix_place {
 
 extern const uint8_t tn_matrix_places[TN_ROLE_END]; /* by role; undefined for other slots */
 
+/* Positions that a draft head attends to. */
+#define TN_DRAFT_WINDOW 256u
+
 struct tn_ffn;
 struct tn_mixer;
 
@@ -73,12 +76,13 @@ struct tn_weights {
     struct tn_matrix embed_in;       /* format NULL: none; also the next two */
     struct tn_matrix embed_out;
     struct tn_matrix positions;      /* [context][hidden] */
-    struct tn_layer *layers;         /* [n_layer], heap */
+    struct tn_layer *layers;         /* [tn_n_all_layers(config)], heap */
     const struct tn_layer **ropes;   /* [n_ropes] the first layer of each number, heap */
     uint32_t n_ropes;
     float *rope_factors; /* of all layers that have them, heap */
     struct tn_rotation *rotations; /* heap, as their signs; NULL: none */
     float *rotation_signs;
+    struct tern_file_layer draft_spec; /* of the draft head's layer, with TN_DRAFT_WINDOW */
     uint32_t mixers, ffns; /* bit k: some layer has number k */
     uint32_t rope_half;    /* the maximum of the layers' rotated pairs */
     /* The memory that the formats of the matrices need. */
@@ -90,6 +94,13 @@ struct tn_weights {
     size_t col_sum_rows;         /* padded rows of matrices whose columns can be skipped */
     size_t n_listed;             /* capacity of lists of active rows or columns */
 };
+
+/* The layer of the draft head; NULL: the model has none. */
+static inline const struct tn_layer *tn_draft_layer(const struct tn_weights *weights)
+{
+    const struct tern_file_config *c = weights->config;
+    return c->n_draft_layer ? &weights->layers[c->n_layer] : NULL;
+}
 
 /* Binds slots to views. `file` was opened by tn_model_file_open, which checked presence and shapes.
  * TERN_UNSUPPORTED: the file is valid, but no format supports one of its matrices. */

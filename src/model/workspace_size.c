@@ -53,15 +53,30 @@ static void layout_checkpoints(struct tn_scratch *s, struct tn_arena *arena, siz
     s->free_checkpoints = tn_arena_take(arena, n * sizeof(uint32_t));
 }
 
+/* The cache of a sequence's draft head, as a table of all blocks of the context. */
+static unsigned char **take_draft_blocks(struct tn_arena *arena, const struct tn_layer *layer,
+                                         size_t n_blocks)
+{
+    unsigned char **table = tn_arena_take(arena, n_blocks * sizeof *table), *ring[TN_DRAFT_BLOCKS];
+    for (uint32_t i = 0; i < TN_DRAFT_BLOCKS; i++)
+        ring[i] = tn_arena_take(arena, tn_draft_block_bytes(layer));
+    for (size_t i = 0; i < n_blocks && table; i++)
+        table[i] = ring[i % TN_DRAFT_BLOCKS];
+    return table;
+}
+
 static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
                              const struct tn_weights *weights,
                              const struct tn_workspace_input *input)
 {
     const size_t n = input->n_sequences, n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
+    const bool has_drafts = tn_workspace_has_drafts(weights, input);
+    const struct tn_layer *draft = tn_draft_layer(weights);
     const struct tn_state_input state_input = tn_workspace_state_input(input);
     struct tn_state_plan states;
     tn_state_plan_make(&states, NULL, weights, &state_input);
-    s->state_layers = tn_arena_take(arena, weights->config->n_layer * sizeof *s->state_layers);
+    s->state_layers =
+        tn_arena_take(arena, tn_n_all_layers(weights->config) * sizeof *s->state_layers);
     layout_checkpoints(s, arena, states.bytes.checkpoint ? input->n_checkpoints : 0);
     s->sequences = tn_arena_take(arena, n * sizeof *s->sequences);
     s->block_refs = tn_arena_take(arena, n * n_blocks * sizeof *s->block_refs);
@@ -72,6 +87,7 @@ static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
             .blocks = tn_arena_take(arena, n_blocks * sizeof(unsigned char *)),
             .state = states.bytes.sequence ? tn_arena_take(arena, states.bytes.sequence) : NULL,
             .head_always = tn_arena_take(arena, TN_HEAD_MAX_ALWAYS * sizeof(uint32_t)),
+            .draft_blocks = has_drafts ? take_draft_blocks(arena, draft, n_blocks) : NULL,
         };
         if (arena->base)
             s->sequences[i] = one;
@@ -165,6 +181,17 @@ static void layout_parts(struct tn_scratch *s, struct tn_arena *arena,
             layout_part(s->ffns[i], &shared, &arena->used, tn_ffns[i]->layout, weights, input);
 }
 
+static void layout_drafts(struct tn_scratch *s, struct tn_arena *arena,
+                          const struct tn_weights *weights,
+                          const struct tn_workspace_input *input)
+{
+    const size_t hidden = weights->config->hidden;
+    const bool has_drafts = tn_workspace_has_drafts(weights, input);
+    s->draft_states = has_drafts ? take_f32(arena, input->n_batch * hidden) : NULL;
+    s->draft_input = has_drafts ? take_f32(arena, TN_DRAFT_ROWS * 2 * hidden) : NULL;
+    s->draft_last = has_drafts ? take_f32(arena, hidden) : NULL;
+}
+
 static bool is_parallel(const struct tern_file_config *c)
 {
     return c->order == TERN_ORDER_PARALLEL || c->order == TERN_ORDER_SHARED;
@@ -187,6 +214,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     s->sin = take_f32(arena, weights->n_ropes * n * weights->rope_half);
     s->inv_freq =
         tn_arena_take(arena, weights->n_ropes * weights->rope_half * sizeof *s->inv_freq);
+    layout_drafts(s, arena, weights, input);
     layout_decode(s, arena, weights, input);
     s->threads = tn_arena_take(arena, input->n_threads * sizeof(struct tn_thread_scratch));
     for (uint32_t i = 0; i < input->n_threads; i++)

@@ -26,10 +26,18 @@ struct tn_workspace_input {
     uint32_t n_logits;    /* rows per batch whose logits are wanted, 1 to TN_HEAD_MAX_SEARCHES */
     enum tn_inputs_as inputs; /* precision of the engine's inputs; sizes do not depend on it */
     uint32_t n_checkpoints; /* copies of states (model/state.h); 0 if no layer has a state */
+    bool has_drafts;        /* memory for the draft head, if the model has one */
 };
 
 /* Rows whose logits change before the choice (penalties) that a head search can take. */
 #define TN_HEAD_MAX_ALWAYS 1024u
+
+/* Rows of a draft head that are evaluated together, and blocks of its cache: enough for the window,
+ * and for rows that are rolled back. */
+#define TN_DRAFT_ROWS 64u
+#define TN_DRAFT_BLOCKS 2u
+static_assert(TN_DRAFT_WINDOW + 2 * TN_DRAFT_ROWS <= TN_DRAFT_BLOCKS * TN_KV_BLOCK,
+              "rows overwrite no position that a later one sees");
 
 /* The distance between the sums of tokens: TN_GEMM_ROWS and one line more, so that the sums of the
  * same rows do not collide in a quarter of the first-level cache. */
@@ -62,6 +70,10 @@ struct tn_scratch {
     void *mixers[TERN_MIXER_END], *ffns[TERN_FFN_END]; /* mixer.h, ffn.h; NULL: no layer has one */
     float *cos, *sin;  /* [n_ropes][n][rope_half] */
     double *inv_freq;  /* [n_ropes][rope_half], not per token */
+    /* for a draft head; NULL: the model has none, or nothing is drafted */
+    float *draft_states; /* [hidden] final states of a batch, its inputs */
+    float *draft_input;  /* [TN_DRAFT_ROWS][2 hidden] */
+    float *draft_last;   /* [hidden], one row */
     /* for decoding only */
     uint32_t *active;  /* [n_listed] needed rows of up, then needed columns of down */
     int8_t *active_x;  /* [n_listed] inputs of these columns */
@@ -69,7 +81,7 @@ struct tn_scratch {
     struct tn_logits_row *wanted; /* [n_batch] for the callers that make batches (forward.h) */
     float *logits;     /* [n_logits][vocab] */
     struct tn_head_search *searches; /* [n_logits] with their memory (head.h) */
-    struct tn_state_layer *state_layers; /* [n_layer] for tn_state_plan_make */
+    struct tn_state_layer *state_layers; /* [tn_n_all_layers] for tn_state_plan_make */
     struct tn_checkpoint *checkpoints; /* [n_checkpoints] */
     uint32_t *checkpoint_refs, *free_checkpoints; /* [n_checkpoints] */
     struct tn_sequence_scratch *sequences; /* [n_sequences] */
@@ -85,6 +97,8 @@ struct tn_sequence_scratch {
     unsigned char *state;    /* [bytes.sequence of the state plan], initially of position 0; NULL:
                               * none */
     uint32_t *head_always;   /* [TN_HEAD_MAX_ALWAYS] ids that a head search must compute */
+    /* [n_blocks] cache of the draft head: TN_DRAFT_BLOCKS blocks in turn; NULL: none */
+    unsigned char **draft_blocks;
 };
 
 struct tn_workspace_size {
@@ -96,6 +110,13 @@ struct tn_workspace_size {
     uint64_t checkpoint_bytes; /* per checkpoint */
     uint64_t checkpoints_full_bytes;
 };
+
+/* Whether a workspace has memory for a draft head. */
+static inline bool tn_workspace_has_drafts(const struct tn_weights *weights,
+                                           const struct tn_workspace_input *input)
+{
+    return tn_draft_layer(weights) && input->has_drafts;
+}
 
 static inline struct tn_state_input tn_workspace_state_input(const struct tn_workspace_input *input)
 {

@@ -95,12 +95,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
 {
     static const struct tiny_variant variants[] = {
-        {TERN_LAYOUT_Q8, true, true, true, true, 0, false, false, 0},
-        {TERN_LAYOUT_F16, false, false, false, false, 0, false, false, 0},
-        {TERN_LAYOUT_BF16, true, true, false, true, 0, false, false, 0},
-        {TERN_LAYOUT_Q8_PLANES, true, true, true, true, 0, false, false, 0},
+        {TERN_LAYOUT_Q8, true, true, true, true, 0, false, false, 0, false},
+        {TERN_LAYOUT_F16, false, false, false, false, 0, false, false, 0, false},
+        {TERN_LAYOUT_BF16, true, true, false, true, 0, false, false, 0, false},
+        {TERN_LAYOUT_Q8_PLANES, true, true, true, true, 0, false, false, 0, false},
         {.embed_layout = TERN_LAYOUT_Q8, .has_tokenizer = true, .has_experts = true},
         {.embed_layout = TERN_LAYOUT_Q8, .has_head = true, .is_rotated = true},
+        {.embed_layout = TERN_LAYOUT_Q8, .has_sub_norms = true, .has_draft = true},
     };
     const char path[] = "fuzz_model_file.seed.tern";
     struct tern_error err;

@@ -103,13 +103,61 @@ class Dense(command.TestCase):
         self.assertEqual(layouts["layers.0.gate"], "bf16")
         self.assertNotIn("warning", err)
 
-    def test_a_draft_head_is_left_out(self):
+    # ---- draft heads ----
+
+    HEAD = ("hybrids", "models", "tiny-qwen35")
+
+    def test_a_draft_head_is_kept(self):
         for path, visual in ((("models", "tiny-qwen35"), 1),
                              (("gguf", "tiny-qwen35", "f16-mtp.gguf"), 0)):
             err = self.ok("convert", shared("reference", "hybrids", *path), "-o", self.out,
                           "--no-tokenizer", "--force").err
-            self.assertRegex(err, r"tern does not draft with it: the draft head \(\d+ tensors\)")
+            self.assertEqual(err.count("the model has a draft head, which --draft uses"), 1)
+            self.assertNotIn("left out, because it", err)
             self.assertEqual(err.count("only the text model"), visual)
+            info = json.loads(self.ok("info", self.out, "--json", "--tensors").text)
+            of_head = [t for t in info["tensors"] if t["name"].startswith("layers.4.")]
+            self.assertEqual(len(of_head), 16)
+            self.assertEqual(info["n_layer"], 4)
+            self.assertEqual(sum(t["bytes"] for t in of_head), info["draft_bytes"])
+            self.assertLess(info["bytes_per_token"] + info["draft_bytes"], info["file_bytes"])
+            self.assertRegex(self.ok("info", self.out).text, r"\ndraft head +\d+ kB, for --draft\n")
+
+    def test_a_draft_head_with_another_prefix(self):
+        tensors = self.load(*self.HEAD)
+        layouts = self.convert(tensors)[1]
+        for prefix in ("model.mtp.", "model.language_model.mtp."):
+            renamed = {name.replace("mtp.", prefix, 1) if name.startswith("mtp.") else name: tensor
+                       for name, tensor in tensors.items()}
+            self.assertEqual(self.convert(renamed)[1], layouts)
+
+    def test_a_draft_head_that_tern_cannot_use_is_left_out(self):
+        clean = self.load(*self.HEAD)
+        fc = clean["mtp.fc.weight"]
+        for name, why in (("mtp.layers.1.input_layernorm.weight", "it has several layers"),
+                          ("mtp.embed_tokens.weight", "it has separate embeddings"),
+                          ("mtp.lm_head.weight", "it has separate embeddings or a separate head"),
+                          ("mtp.layers.0.mlp.experts.0.up_proj.weight", "its layer has experts")):
+            with self.subTest(name=name):
+                err, layouts = self.convert({**clean, name: fc})
+                self.assertRegex(err, rf"left out, because {why}.*: the draft head \(16 tensors\)")
+                self.assertFalse([name for name in layouts if name.startswith("layers.4.")])
+        err = self.ok("convert", shared("reference", "hybrids", "models", "tiny-qwen35-moe"), "-o",
+                      self.out, "--no-tokenizer", "--force").err
+        self.assertNotIn("draft head", err)
+
+    def test_damaged_draft_heads(self):
+        clean = self.load(*self.HEAD)
+        for name in [name for name in clean if name.startswith("mtp.")]:
+            with self.subTest(name=name):
+                self.refuse({k: t for k, t in clean.items() if k != name}, 5, name, "is missing")
+                dtype, shape, data = clean[name]
+                half = [shape[0] // 2] + shape[1:]
+                self.refuse({**clean, name: (dtype, half, data[:len(data) // 2])}, 5, name, "shape")
+                bad = b"\x80\x7f" + data[2:]
+                self.refuse({**clean, name: (dtype, shape, bad)}, 5, name, "is not a finite number")
+        self.refuse({**clean, "mtp.layers.0.mlp.bias": clean["mtp.norm.weight"]}, 5,
+                    "mtp.layers.0.mlp.bias", "is not part of this architecture")
 
     def test_values_that_are_no_numbers(self):
         clean = self.load("dense", "models", "tiny-qwen2")

@@ -25,9 +25,9 @@
 #define PATH "test_model_file.tern"
 
 static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true,
-                                         0, false, false, 0};
+                                         0, false, false, 0, false};
 static const struct tiny_variant plain = {TERN_LAYOUT_BF16, false, false, false, false, 0, false,
-                                          false, 0};
+                                          false, 0, false};
 
 /* ---- a file in memory ---- */
 
@@ -122,7 +122,7 @@ static void round_trip(void **state)
     (void)state;
     for (unsigned i = 0; i < 3 * 16; i++)
         check_round_trip(&(struct tiny_variant){TERN_LAYOUT_F16 + i / 16, i & 1, i & 2, i & 4,
-                                                i & 8, 0, false, i % 2 && i % 16 > 7, 0});
+                                                i & 8, 0, false, i % 2 && i % 16 > 7, 0, false});
 }
 
 static void same_input_same_bytes(void **state)

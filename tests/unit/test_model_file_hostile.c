@@ -22,7 +22,7 @@
 #define PATH "test_model_file_hostile.tern"
 
 static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true,
-                                         0, false, false, 0};
+                                         0, false, false, 0, false};
 
 static struct tiny_image make_image(const struct tiny_variant *variant)
 {
@@ -178,7 +178,8 @@ static void hostile_layers_are_refused(void **state)
         {"rope_scale", L(rope_scale), 1}, {"rope_scale", L(rope_scale), minus1_32},
         {"rope_scale", L(rope_scale), inf32}, {"rope_scale", L(rope_scale), nan32},
         {"layers.reserved", offsetof(struct tern_file_layer, reserved), 1, 1},
-        {"layers.reserved", offsetof(struct tern_file_layer, reserved) + 3, 1, 255},
+        {"layers.reserved", offsetof(struct tern_file_layer, reserved) + 2, 1, 255},
+        {"is_draft", L(is_draft), 1}, {"is_draft", L(is_draft), 255},
         {"n_head", L(n_head), TERN_MAX_DIM + 1}, {"n_kv_head", L(n_head), 3},
         {"cols", L(n_head), 8}, {"n_kv_head", L(n_kv_head), 3}, {"n_kv_head", L(n_kv_head), 5},
         {"rows", L(n_kv_head), 1}, {"head_dim", L(head_dim), 17}, {"rope_dims", L(head_dim), 8},
@@ -272,7 +273,9 @@ static void hostile_configurations_are_refused(void **state)
         {"embed_width", C(embed_width), 65}, {"embed_width", C(embed_width), UINT32_MAX},
         {"cols", C(embed_width), 32}, {"embed_in", C(embed_width), 64},
         {"config.reserved", offsetof(struct tern_file_config, reserved), 1, 1},
-        {"config.reserved", offsetof(struct tern_file_config, reserved) + 267, 1, 255},
+        {"config.reserved", offsetof(struct tern_file_config, reserved) + 263, 1, 255},
+        {"layers", C(n_draft_layer), 1}, {"n_draft_layer", C(n_draft_layer), 2},
+        {"n_draft_layer", C(n_draft_layer), UINT32_MAX},
         {"sources", offsetof(struct tern_file_config, sources), 4, 513},
         {"sources", offsetof(struct tern_file_config, sources), 4, UINT32_MAX},
         {"sources", offsetof(struct tern_file_config, sources) + 4, 4, 47},
@@ -392,6 +395,50 @@ static void hostile_tensors_are_refused(void **state)
     assert_true(n_mutations >= 200);
 }
 
+/* A draft head, whose layer follows the two of the model. */
+static void hostile_draft_heads_are_refused(void **state)
+{
+    (void)state;
+    static const struct tiny_variant draft = {.embed_layout = TERN_LAYOUT_Q8, .has_head = true,
+                                              .has_draft = true};
+    struct tiny_image image = make_image(&draft);
+    struct tn_model_file file;
+    struct tern_error err;
+    const size_t metadata = (size_t)header_of(&image)->metadata.offset;
+    const struct mutation configs[] = {
+        {"layers.bytes", FIELD(tern_file_config, n_draft_layer), 0},
+        {"n_draft_layer", FIELD(tern_file_config, n_draft_layer), 2},
+        {"without a head", FIELD(tern_file_config, flags), TERN_MODEL_NO_HEAD},
+        {"2 * hidden", FIELD(tern_file_config, hidden), TERN_MAX_DIM},
+        {"embed_width", FIELD(tern_file_config, embed_width), 32},
+        {"layers.bytes", FIELD(tern_file_config, n_layer), 1},
+    };
+    const struct mutation layers[] = {
+        {"is_draft is 0, must be 1", FIELD(tern_file_layer, is_draft), 0},
+        {"is_draft", FIELD(tern_file_layer, is_draft), 2},
+        {"layers.ffn 2 is not supported in a draft", FIELD(tern_file_layer, ffn), TERN_FFN_EXPERTS},
+        {"rope_dims", FIELD(tern_file_layer, rope_dims), 18},
+    };
+    assert_int_equal(tn_model_file_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+    for (size_t i = 0; i < TN_COUNT_OF(configs); i++)
+        mutate(&image, metadata, &configs[i]);
+    for (size_t i = 0; i < TN_COUNT_OF(layers); i++)
+        mutate(&image, metadata + LAYERS + 2 * sizeof(struct tern_file_layer), &layers[i]);
+    for (uint32_t i = 0; i < file.n_tensors; i++) {
+        const bool is_of_head = file.tensors[i].role >= TERN_ROLE_DRAFT_EMBED_NORM;
+        const struct mutation list[] = {
+            {"layer", FIELD(tern_file_tensor, layer), 3},
+            {is_of_head ? "not for this kind of layer" : "", FIELD(tern_file_tensor, layer), 1},
+            {"cols", FIELD(tern_file_tensor, cols), file.tensors[i].cols / 2},
+        };
+        for (size_t k = 0; k < TN_COUNT_OF(list) && file.tensors[i].layer == 2; k++)
+            mutate(&image, (size_t)header_of(&image)->tensors.offset +
+                               i * sizeof(struct tern_file_tensor), &list[k]);
+    }
+    tn_model_file_close(&file);
+    tn_free(image.bytes);
+}
+
 /* Sizes of experts and of stacks. */
 static void hostile_experts_are_refused(void **state)
 {
@@ -500,7 +547,7 @@ static void hostile_shifts_are_refused(void **state)
 {
     (void)state;
     static const struct tiny_variant planes = {
-        TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0, false, false, 0};
+        TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0, false, false, 0, false};
     static const unsigned char forms[] = {16, 15 + 16, 128, 255};
     struct tiny_image image = make_image(&planes);
     struct tern_error err;
@@ -547,6 +594,7 @@ int main(void)
         cmocka_unit_test(hostile_layers_are_refused),
         cmocka_unit_test(hostile_configurations_are_refused),
         cmocka_unit_test(hostile_tensors_are_refused),
+        cmocka_unit_test(hostile_draft_heads_are_refused),
         cmocka_unit_test(hostile_experts_are_refused),
         cmocka_unit_test(hostile_rotations_are_refused),
         cmocka_unit_test(hostile_row_scales_are_refused),

@@ -161,7 +161,7 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
                    const struct tn_workspace_input *input)
 {
     size_t n_gate = 0, n_up = 0;
-    for (uint32_t i = 0; i < weights->config->n_layer; i++) {
+    for (uint32_t i = 0; i < tn_n_all_layers(weights->config); i++) {
         const struct tn_layer *l = &weights->layers[i];
         const size_t n = l->spec->ffn == TERN_FFN_GATED ? l->dims.ffn : 0;
         n_gate = TN_MAX(n_gate, n);

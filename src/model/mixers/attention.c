@@ -97,7 +97,7 @@ struct needs {
 static struct needs needs_of(const struct tn_weights *weights)
 {
     struct needs most = {0};
-    for (uint32_t i = 0; i < weights->config->n_layer; i++) {
+    for (uint32_t i = 0; i < tn_n_all_layers(weights->config); i++) {
         const struct tn_layer_dims *d = &weights->layers[i].dims;
         const size_t dim = tn_kv_dim(d->head_dim);
         if (weights->layers[i].spec->mixer != TERN_MIXER_ATTENTION)

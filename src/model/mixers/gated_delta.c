@@ -381,7 +381,7 @@ static void run(struct tn_forward *f, uint32_t i_layer)
 static struct tn_layer_dims largest_of(const struct tn_weights *weights, size_t *n_values)
 {
     struct tn_layer_dims most = {0};
-    for (uint32_t i = 0; i < weights->config->n_layer; i++) {
+    for (uint32_t i = 0; i < tn_n_all_layers(weights->config); i++) {
         const struct tn_layer_dims *d = &weights->layers[i].dims;
         if (weights->layers[i].spec->mixer != TERN_MIXER_GATED_DELTA)
             continue;
