@@ -4,6 +4,7 @@
 speed and memory (needs numpy).
 
 usage: make_gguf.py OUT [--size NAME] [--type TYPE] [--layers N] [--vocab N] [--seed N]
+                    [--draft-head]
 
   bonsai-4b     Ternary-Bonsai-4B: qwen3, tied ternary embedding, Q2_0 in groups of 128
   falcon-e-3b   Falcon-E-3B: llama, F16 embedding and head, I2_S
@@ -12,7 +13,10 @@ usage: make_gguf.py OUT [--size NAME] [--type TYPE] [--layers N] [--vocab N] [--
   maple         maple-preview: 256 ternary experts, TQ2_0 with a Q4_K embedding and head
   qwen3-4b      Qwen3-4B, Q4_K_M
   llama-3b      Llama-3.2-3B, Q4_K_M
+  qwen35-4b     Qwen3.5-4B: qwen35, Q4_K_M
   qwen35-35b    Qwen3.6-35B-A3B: qwen35moe, Q4_K_M
+
+--draft-head adds that of the Qwen3.5 models, a further layer.
 
 Ternary types: q2_0 (groups of 64), q2_0_g128, tq2_0, tq1_0, i2_s; about 40 % of the weights are
 zero, as in trained models. Other types: q8_0, q6_k, q4_k, q4_0, and q4_k_m, which is q4_k with the
@@ -42,6 +46,7 @@ class Size:
     rotary: int = None  # rotated values of a head; None: all
     delta: tuple = None  # key heads, value heads, values of a head of a gated delta rule
     experts: tuple = None  # number, used, rows of one, rows of the shared expert (0: none)
+    drafts: int = 0  # layers of a draft head, after the others
 
 
 SIZES = {
@@ -54,6 +59,8 @@ SIZES = {
                   experts=(256, 8, 512, 0)),
     "qwen3-4b": Size("qwen3", 2560, 36, 32, 8, 128, 9728, 151936, "q4_k_m", tied=True),
     "llama-3b": Size("llama", 3072, 28, 24, 8, 128, 8192, 128256, "q4_k_m", tied=True),
+    "qwen35-4b": Size("qwen35", 2560, 32, 16, 4, 256, 9216, 248320, "q4_k_m", tied=True,
+                      rotary=64, delta=(16, 32, 128)),
     "qwen35-35b": Size("qwen35moe", 2048, 40, 16, 2, 256, 512, 248320, "q4_k_m", rotary=64,
                        delta=(16, 32, 128), experts=(256, 8, 512, 512)),
 }
@@ -233,7 +240,7 @@ def experts(size):
 
 
 def is_attention(size, layer):
-    return size.delta is None or layer % INTERVAL == INTERVAL - 1
+    return size.delta is None or layer % INTERVAL == INTERVAL - 1 or layer >= size.layers
 
 
 def vectors(size, layer):
@@ -262,18 +269,23 @@ def tensors(size):
     if not size.tied:
         yield "output.weight", matrix(table, size.vocab, size.hidden)
     yield "output_norm.weight", vector(size.hidden)
-    for i in range(size.layers):
+    for i in range(size.layers + size.drafts):
         mixer = attention(size) if is_attention(size, i) else gated_delta(size)
         ffn = experts(size) if size.experts else feed_forward(size)
         for name, *shape in (*mixer, *ffn):
             yield f"blk.{i}.{name}.weight", matrix(projection_type(size, name, i), *shape)
         for name, tensor in vectors(size, i):
             yield f"blk.{i}.{name}", tensor
+    for i in range(size.layers, size.layers + size.drafts):
+        fc = matrix(projection_type(size, "eh_proj", i), size.hidden, 2 * size.hidden)
+        yield f"blk.{i}.nextn.eh_proj.weight", fc
+        for name in ("enorm", "hnorm", "shared_head_norm"):
+            yield f"blk.{i}.nextn.{name}.weight", vector(size.hidden)
 
 
 def keys(size):
     yield key("general.architecture", STRING, size.arch)
-    integers = {"block_count": size.layers, "context_length": 4096,
+    integers = {"block_count": size.layers + size.drafts, "context_length": 4096,
                 "embedding_length": size.hidden, "feed_forward_length": size.ffn,
                 "attention.head_count": size.heads, "attention.head_count_kv": size.kv_heads,
                 "attention.key_length": size.dim, "attention.value_length": size.dim,
@@ -290,6 +302,8 @@ def keys(size):
                      "expert_feed_forward_length": rows}
         if shared_rows:
             integers["expert_shared_feed_forward_length"] = shared_rows
+    if size.drafts:
+        integers["nextn_predict_layers"] = size.drafts
     if size.arch == "maple":
         integers["attention.sliding_window"] = 512
         pattern = [i % INTERVAL != INTERVAL - 1 for i in range(size.layers)]
@@ -323,9 +337,11 @@ def main():
     parser.add_argument("--layers", type=int)
     parser.add_argument("--vocab", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--draft-head", action="store_true")
     args = parser.parse_args()
     given = {name: getattr(args, name) for name in ("type", "layers", "vocab")}
-    size = dataclasses.replace(SIZES[args.size], **{k: v for k, v in given.items() if v})
+    size = dataclasses.replace(SIZES[args.size], drafts=int(args.draft_head),
+                               **{k: v for k, v in given.items() if v})
     rng = np.random.Generator(np.random.PCG64(args.seed))
     rows = list(tensors(size))
     with open(args.out, "wb") as f:

@@ -119,7 +119,8 @@ static struct need need_of(const struct tn_hosting *h, const struct tn_hosted *m
                             : h->o->kv >= 0  ? (enum tern_kv)h->o->kv
                                              : sizes.kv;
     const uint64_t n_draft = makes_vectors(m) ? 0 : (uint64_t)h->o->draft;
-    const uint64_t fixed = sizes.base_bytes + n_draft * sizes.draft_bytes + sizes.model_bytes +
+    const uint64_t fixed = sizes.base_bytes + n_draft * sizes.draft_bytes +
+                           (n_draft ? sizes.draft_head_bytes : 0) + sizes.model_bytes +
                            sizes.sampler_bytes +
                            h->machine.n_threads_prefill * sizes.thread_bytes;
     return (struct need){
@@ -184,6 +185,7 @@ static tern_status create_scheduler(struct tn_hosting *h, struct tn_hosted *m,
     params.n_queue = QUEUE;
     params.n_ctx = m->planned->plan.n_ctx;
     params.kv = m->planned->plan.kv;
+    params.no_draft_head = h->o->draft == 0;
     params.may_grow = may_grow;
     params.arg = h;
     return tern_scheduler_create(&m->scheduler, h->engine, m->opened.model, &params, err);

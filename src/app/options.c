@@ -254,8 +254,8 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "do not end at the model's stop tokens"},
     {"draft", 0, TN_OPT_CHOICE, SLOT(draft), PLANNED, .value = "N", .initial = "7",
      .choices = "off|1|2|3|4|5|6|7",
-     .help = "verify up to N tokens together that the text so far suggests, where that is faster; "
-             "the answer stays the same"},
+     .help = "verify up to N tokens together that the text so far or the model's draft head "
+             "suggests, where that is faster; the answer stays the same"},
 
     /* bench */
     {"prompt", 'p', TN_OPT_TEXT, SLOT(prompt_list), BIT(BENCH), .value = "LIST", .initial = "128",
@@ -274,7 +274,8 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "numbers of sequences to decode together, such as 1,2,4,8"},
     {"draft", 0, TN_OPT_CHOICE, SLOT(draft), BIT(BENCH), .value = "N", .initial = "off",
      .choices = "off|1|2|3|4|5|6|7",
-     .help = "decode also with drafts of up to N tokens from the answer itself"},
+     .help = "decode also with drafts of up to N tokens from the answer itself; the time of a "
+             "draft head counts"},
     {"draft-wrong", 0, TN_OPT_COUNT, SLOT(draft_wrong), BIT(BENCH), .value = "M", .low = 1,
      .high = TERN_MAX_CONTEXT, .otherwise = "none is wrong",
      .help = "draft every M-th token of the answer wrongly"},

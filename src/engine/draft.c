@@ -6,6 +6,8 @@
  */
 #include "engine/draft.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
@@ -95,6 +97,10 @@ uint32_t tn_matcher_draft(const struct tn_matcher *m, uint32_t *ids, uint32_t n_
 /* Assumed cost of an unmeasured row, as a share of an evaluation without drafts.  Low, so that it
  * is soon measured; the account limits the loss. */
 #define COST_UNKNOWN 0.35
+/* The same for an id that a draft head makes, and the steps after which one that does not pay is
+ * tried again. */
+#define MADE_UNKNOWN 0.05
+#define STEPS_REFUSED 64u
 #define ACCOUNT_REMEMBERED 0.998 /* decay of a loss per evaluation */
 /* Weight of a new time in the average, and the limits of its change: a time during which another
  * program ran says little. */
@@ -128,14 +134,14 @@ static void add_time(double *known, double seconds)
 }
 
 void tn_draft_costs_record(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
-                           uint32_t n_ids, double seconds)
+                           uint32_t n_ids, double seconds, double made_s)
 {
     if (n_rows > TN_DRAFT_MAX_ROWS)
         return; /* drafts are never used then */
     if (++costs->n_steps % STEPS_REMEMBERED == 0)
         forget(costs, n_answers);
     add_time(&costs->step_s[n_rows], seconds);
-    const double took = costs->step_s[n_rows], plain = costs->step_s[n_answers];
+    const double took = costs->step_s[n_rows] + made_s, plain = costs->step_s[n_answers];
     costs->total_s = costs->total_s * ACCOUNT_REMEMBERED + took;
     costs->lost_s *= ACCOUNT_REMEMBERED;
     costs->n_since_plain = n_rows == n_answers ? 0 : costs->n_since_plain + 1;
@@ -143,6 +149,12 @@ void tn_draft_costs_record(struct tn_draft_costs *costs, uint32_t n_answers, uin
         costs->lost_s += took - n_ids * plain / n_answers;
     /* Old gains do not pay for new losses. */
     costs->lost_s = TN_MAX(costs->lost_s, -FREE_STEPS * plain);
+}
+
+void tn_draft_costs_record_made(struct tn_draft_costs *costs, uint32_t n, double seconds)
+{
+    if (n > 0)
+        add_time(&costs->made_s, seconds / n);
 }
 
 /* Expected time of an evaluation of n rows, interpolated from the nearest measured counts; that of
@@ -188,64 +200,108 @@ static uint32_t class_of(uint32_t n_match)
     return n_match <= 2 ? 0 : n_match <= 4 ? 1 : n_match <= 8 ? 2 : 3;
 }
 
-static void start_comparing(struct tn_draft_odds *odds, const uint32_t *ids, uint32_t n,
+static double odds_of(const struct tn_draft_odds *odds, uint32_t draft_class)
+{
+    return odds->right[draft_class] / odds->tried[draft_class];
+}
+
+static void start_comparing(struct tn_draft_trial *trial, const uint32_t *ids, uint32_t n,
                             uint32_t draft_class)
 {
     for (uint32_t i = 0; i < n; i++)
-        odds->draft[i] = ids[i];
-    odds->n_draft = n;
-    odds->n_compared = 0;
-    odds->class_of_draft = draft_class;
+        trial->draft[i] = ids[i];
+    trial->n_draft = n;
+    trial->n_compared = 0;
+    trial->class_of_draft = draft_class;
+}
+
+static void compare(struct tn_draft_odds *odds, struct tn_draft_trial *trial, uint32_t id)
+{
+    if (trial->n_draft == 0)
+        return;
+    const bool is_right = trial->draft[trial->n_compared++] == id;
+    double *right = &odds->right[trial->class_of_draft];
+    double *tried = &odds->tried[trial->class_of_draft];
+    *right = *right * REMEMBERED + is_right;
+    *tried = *tried * REMEMBERED + 1;
+    if (!is_right || trial->n_compared == trial->n_draft)
+        trial->n_draft = 0;
 }
 
 void tn_draft_odds_record(struct tn_draft_odds *odds, uint32_t id)
 {
-    if (odds->n_draft == 0)
-        return;
-    const bool is_right = odds->draft[odds->n_compared++] == id;
-    double *right = &odds->right[odds->class_of_draft], *tried = &odds->tried[odds->class_of_draft];
-    *right = *right * REMEMBERED + is_right;
-    *tried = *tried * REMEMBERED + 1;
-    if (!is_right || odds->n_compared == odds->n_draft)
-        odds->n_draft = 0;
+    compare(odds, &odds->of_text, id);
+    compare(odds, &odds->of_head, id);
+}
+
+void tn_draft_odds_try(struct tn_draft_odds *odds, const uint32_t *ids, uint32_t n)
+{
+    start_comparing(&odds->of_head, ids, n, TN_DRAFT_OF_HEAD);
 }
 
 /* ---- number of drafts ---- */
 
-/* Adds to the step the number of drafted ids (at most n) that maximises ids per second, and returns
- * it. */
+/* Adds to the step the number of drafted ids (at most n, each made in made_s) that maximises ids
+ * per second, and returns it. */
 static uint32_t add_best(struct tn_draft_step *step, const struct tn_draft_costs *costs, uint32_t n,
-                         double right)
+                         double right, double made_s)
 {
     const struct tn_draft_step before = *step;
     double ids = before.n_ids, next = 1;
-    double best_rate = LEAST_GAIN * ids / expected_s(costs, before.n_answers, before.n_rows);
+    double best_rate = LEAST_GAIN * ids /
+                       (expected_s(costs, before.n_answers, before.n_rows) + before.made_s);
     for (uint32_t i = 1; i <= n; i++) {
         next *= right;
         ids += next;
-        const double rate = ids / expected_s(costs, before.n_answers, before.n_rows + i);
+        const double all_made_s = before.made_s + made_s * i;
+        const double rate =
+            ids / (expected_s(costs, before.n_answers, before.n_rows + i) + all_made_s);
         if (rate > best_rate) {
             best_rate = rate;
             step->n_rows = before.n_rows + i;
             step->n_ids = ids;
+            step->made_s = all_made_s;
         }
     }
     return step->n_rows - before.n_rows;
+}
+
+static uint32_t room_for(const struct tn_draft_step *step, uint32_t n)
+{
+    return TN_MIN(n, TN_DRAFT_MAX_ROWS - TN_MIN(step->n_rows, TN_DRAFT_MAX_ROWS));
 }
 
 uint32_t tn_draft_choose(struct tn_draft_odds *odds, const struct tn_draft_costs *costs,
                          struct tn_draft_step *step, const uint32_t *ids, uint32_t n,
                          uint32_t n_match)
 {
-    n = TN_MIN(n, TN_DRAFT_MAX_ROWS - TN_MIN(step->n_rows, TN_DRAFT_MAX_ROWS));
+    n = room_for(step, n);
     if (n == 0)
         return 0;
     const uint32_t draft_class = class_of(n_match);
     uint32_t count = 0;
     if (may_draft(costs, step->n_answers))
-        count = add_best(step, costs, n, odds->right[draft_class] / odds->tried[draft_class]);
-    if (count > 0 || odds->n_draft == 0) /* the draft under comparison is finished first */
-        start_comparing(odds, ids, count > 0 ? count : n, draft_class);
+        count = add_best(step, costs, n, odds_of(odds, draft_class), 0);
+    if (count > 0 || odds->of_text.n_draft == 0) /* the draft under comparison is finished first */
+        start_comparing(&odds->of_text, ids, count > 0 ? count : n, draft_class);
+    return count;
+}
+
+uint32_t tn_draft_choose_made(struct tn_draft_odds *odds, const struct tn_draft_costs *costs,
+                              struct tn_draft_step *step, uint32_t n)
+{
+    const double plain = costs->step_s[step->n_answers];
+    const double made_s = costs->made_s > 0 ? costs->made_s : MADE_UNKNOWN * plain;
+    n = room_for(step, n);
+    if (n == 0 || !may_draft(costs, step->n_answers))
+        return 0;
+    uint32_t count = add_best(step, costs, n, odds_of(odds, TN_DRAFT_OF_HEAD), made_s);
+    if (count == 0 && ++odds->n_refused >= STEPS_REFUSED) {
+        count = 1;
+        step->n_rows++;
+        step->made_s += made_s;
+    }
+    odds->n_refused = count > 0 ? 0 : odds->n_refused;
     return count;
 }
 
@@ -273,16 +329,54 @@ void tn_drafter_add_chosen(struct tn_drafter *d, uint32_t id)
     tn_matcher_add(&d->matcher, id);
 }
 
+/* Drafts of the head, or those of a callback in their place: then the head's time is measured. */
+static uint32_t draft_by_head(struct tn_drafter *d, const struct tn_draft_costs *costs,
+                              const struct tn_draft_maker *head, struct tn_draft_step *step,
+                              uint32_t *ids, uint32_t n_max)
+{
+    const struct tn_draft_step before = *step;
+    uint32_t n = d->verify_all ? n_max : tn_draft_choose_made(&d->odds, costs, step, n_max);
+    n = n > 0 ? head->make(head->arg, ids, n) : 0;
+    if (n > 0 && d->on_draft)
+        n = TN_MIN(d->on_draft(d->arg, ids, n), n);
+    if (n == 0)
+        *step = before;
+    else
+        tn_draft_odds_try(&d->odds, ids, n);
+    return n;
+}
+
+/* Is a draft of the head more likely right than one that follows n_match equal ids? */
+static bool is_head_better(const struct tn_draft_odds *odds, uint32_t n_match)
+{
+    return odds_of(odds, TN_DRAFT_OF_HEAD) > odds_of(odds, class_of(n_match));
+}
+
 uint32_t tn_drafter_next(struct tn_drafter *d, const struct tn_draft_costs *costs,
-                         struct tn_draft_step *step, uint32_t *ids, uint32_t n_max)
+                         const struct tn_draft_maker *head, struct tn_draft_step *step,
+                         uint32_t *ids, uint32_t n_max)
 {
     uint32_t n, n_match = MAX_MATCH; /* drafts of a callback count as the longest match */
     n_max = TN_MIN(n_max, d->n_draft);
     if (n_max == 0)
         return 0;
+    if (d->on_draft && head)
+        return draft_by_head(d, costs, head, step, ids, n_max);
     if (d->on_draft)
         n = TN_MIN(d->on_draft(d->arg, ids, n_max), n_max);
     else
         n = tn_matcher_draft(&d->matcher, ids, n_max, &n_match);
-    return d->verify_all ? n : tn_draft_choose(&d->odds, costs, step, ids, n, n_match);
+    struct tn_draft_step with_text = *step;
+    if (!d->verify_all)
+        n = tn_draft_choose(&d->odds, costs, &with_text, ids, n, n_match);
+    if (head && (n == 0 || is_head_better(&d->odds, n_match))) {
+        uint32_t made[TERN_MAX_DRAFT];
+        const uint32_t n_made = draft_by_head(d, costs, head, step, made, n_max);
+        if (n_made > 0) {
+            memcpy(ids, made, n_made * sizeof *ids);
+            return n_made;
+        }
+    }
+    *step = with_text;
+    return n;
 }

@@ -8,10 +8,13 @@
  *   tn_draft_odds   acceptance rate of this answer's drafts
  *   tn_draft_costs  measured times of evaluations by number of rows
  *
- * Drafts that are not verified are still compared with the chosen ids, so the acceptance rate is
- * known without cost.  An account limits the loss: time spent on evaluations with drafts, compared
- * with what their ids would have cost one by one.  While more than TN_DRAFT_LOSS of all time is
- * lost, nothing is drafted.
+ * Drafts come from the text, or from the model's draft head (draft_head.h), which takes time to
+ * make them; the source with the higher acceptance rate is asked first.
+ *
+ * Drafts from the text that are not verified are still compared with the chosen ids, so their
+ * acceptance rate is known without cost.  An account limits the loss: time spent on evaluations
+ * with drafts, compared with what their ids would have cost one by one.  While more than
+ * TN_DRAFT_LOSS of all time is lost, nothing is drafted.
  */
 #ifndef TN_DRAFT_H
 #define TN_DRAFT_H
@@ -51,14 +54,18 @@ uint32_t tn_matcher_draft(const struct tn_matcher *m, uint32_t *ids, uint32_t n_
 
 struct tn_draft_costs {
     double step_s[TN_DRAFT_MAX_ROWS + 1]; /* [i] seconds of an evaluation of i rows; 0: unknown */
+    double made_s;           /* seconds in which a draft head makes an id; 0: unknown */
     double lost_s, total_s;  /* the account; older time counts less */
     uint32_t n_since_plain;  /* evaluations since the last one without drafts */
     uint32_t n_steps;
 };
 
-/* Records an evaluation of n_rows, of which n_answers were no drafts, that yielded n_ids. */
+/* Records an evaluation of n_rows, of which n_answers were no drafts, that yielded n_ids; before it
+ * a draft head made drafts for made_s. */
 void tn_draft_costs_record(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
-                           uint32_t n_ids, double seconds);
+                           uint32_t n_ids, double seconds, double made_s);
+/* Records that a draft head made n ids. */
+void tn_draft_costs_record_made(struct tn_draft_costs *costs, uint32_t n, double seconds);
 
 /* ---- number of drafts ---- */
 
@@ -67,14 +74,22 @@ struct tn_draft_step {
     uint32_t n_answers; /* rows that are not drafts */
     uint32_t n_rows;    /* those and the drafts added so far */
     double n_ids;       /* expected number of ids */
+    double made_s;      /* time in which draft heads make them */
 };
 
-#define TN_DRAFT_CLASSES 4u /* matches of 2, 3 to 4, 5 to 8, more ids */
+#define TN_DRAFT_OF_HEAD 4u /* the class of a draft head; before it: matches of 2, 3 to 4, 5 to 8,
+                             * more ids */
+#define TN_DRAFT_CLASSES 5u
+
+/* A draft being compared with the chosen ids. */
+struct tn_draft_trial {
+    uint32_t draft[TERN_MAX_DRAFT], n_draft, n_compared, class_of_draft;
+};
 
 struct tn_draft_odds {
     double right[TN_DRAFT_CLASSES], tried[TN_DRAFT_CLASSES]; /* older drafts count less */
-    /* the draft being compared with the chosen ids */
-    uint32_t draft[TERN_MAX_DRAFT], n_draft, n_compared, class_of_draft;
+    struct tn_draft_trial of_text, of_head;
+    uint32_t n_refused; /* steps since the head was last tried */
 };
 
 /* Starts with the same odds for all classes. */
@@ -84,10 +99,21 @@ void tn_draft_odds_init(struct tn_draft_odds *out);
 uint32_t tn_draft_choose(struct tn_draft_odds *odds, const struct tn_draft_costs *costs,
                          struct tn_draft_step *step, const uint32_t *ids, uint32_t n,
                          uint32_t n_match);
+/* How many ids, at most n, the draft head should make for this step; adds them to the step. */
+uint32_t tn_draft_choose_made(struct tn_draft_odds *odds, const struct tn_draft_costs *costs,
+                              struct tn_draft_step *step, uint32_t n);
+/* Compares ids that the head made. */
+void tn_draft_odds_try(struct tn_draft_odds *odds, const uint32_t *ids, uint32_t n);
 /* Records a chosen id. */
 void tn_draft_odds_record(struct tn_draft_odds *odds, uint32_t id);
 
 /* ---- drafter ---- */
+
+/* Makes n drafts and returns their number: n, or 0 if it was interrupted. */
+struct tn_draft_maker {
+    uint32_t (*make)(void *arg, uint32_t *ids, uint32_t n);
+    void *arg;
+};
 
 struct tn_drafter {
     uint32_t n_draft; /* maximum per step; 0: no drafts, and the other members are unset */
@@ -107,8 +133,11 @@ void tn_drafter_fini(struct tn_drafter *d);
 void tn_drafter_add_prompt(struct tn_drafter *d, uint32_t id);
 void tn_drafter_add_chosen(struct tn_drafter *d, uint32_t id);
 /* Writes the ids [n_max] that this step should verify and adds them to the step.  Returns their
- * number.  n_max may be 0. */
+ * number.  n_max may be 0.
+ *
+ *   head   the model's draft head, or NULL; drafts of a callback then replace those that it made */
 uint32_t tn_drafter_next(struct tn_drafter *d, const struct tn_draft_costs *costs,
-                         struct tn_draft_step *step, uint32_t *ids, uint32_t n_max);
+                         const struct tn_draft_maker *head, struct tn_draft_step *step,
+                         uint32_t *ids, uint32_t n_max);
 
 #endif

@@ -115,7 +115,8 @@ static tern_status run(struct tern_session *s, struct tn_request *r, struct list
     uint32_t ids[TN_MAX_BATCH];
     struct tn_span span;
     struct tn_lane lane = {.sequence = &s->sequence,
-                           .head_always = s->work.forward.s.sequences[0].head_always};
+                           .head_always = s->work.forward.s.sequences[0].head_always,
+                           .draft_blocks = s->work.forward.s.sequences[0].draft_blocks};
     struct tn_steps steps = {.work = &s->work, .lanes = &lane, .n_lanes = 1, .n_ctx = s->n_ctx,
                              .ids = ids, .spans = &span, .steering = l->params->steering,
                              .on_event = on_event, .arg = l};

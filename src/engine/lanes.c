@@ -5,7 +5,7 @@
  * All lanes are searched for a prefix of the prompt, including running ones.  A prefix of another
  * lane is shared; a free lane is taken over with its cache if most of it remains useful.
  */
-#include "engine/steps.h"
+#include "engine/draft_head.h"
 
 /* The lane with the longest prefix of a prompt, *n positions; one id is always left, for its
  * logits.  NULL: no lane shares any. */
@@ -79,6 +79,7 @@ void tn_start_lane(struct tn_steps *s, struct tn_lane *lane, struct tn_request *
     lane->last_step = s->n_steps;
     lane->last_logits = NULL;
     lane->n_text = lane->sequence->n_past;
+    tn_draft_head_reset(lane);
     mark_again(lane->sequence, &r->asked);
     r->start_ns = tn_now_ns();
     tn_generation_start(&r->generation, r->asked.ids, r->asked.n_ids);

@@ -99,6 +99,7 @@ static struct tern_plan_model with_drafts(const struct tern_plan_model *model, u
     if (n_draft == 0)
         return all;
     all.base_bytes = add_saturated(all.base_bytes, mul_saturated(model->draft_bytes, n_draft));
+    all.base_bytes = add_saturated(all.base_bytes, model->draft_head_bytes);
     all.base_bytes = add_saturated(all.base_bytes, tn_matcher_bytes(0));
     all.position_bytes =
         add_saturated(all.position_bytes, tn_matcher_bytes(1) - tn_matcher_bytes(0));

@@ -19,13 +19,15 @@ static_assert(TN_RING_CHECKPOINTS == TN_PLAN_MIN_CHECKPOINTS, "what a plan has a
 
 /* Without state, and with a q8 cache, which needs the most: the type is chosen later. */
 static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
-                              uint32_t n_batch, uint32_t n_threads, uint32_t n_logits)
+                              uint32_t n_batch, uint32_t n_threads, uint32_t n_logits,
+                              bool has_drafts)
 {
     struct tn_workspace_size size;
     const struct tn_workspace_input input = {.n_ctx = n_ctx, .n_batch = n_batch,
                                              .n_threads = n_threads, .kv = TN_KV_Q8,
                                              .n_sequences = 1, .n_logits = n_logits,
-                                             .n_checkpoints = TN_MAX_CHECKPOINTS};
+                                             .n_checkpoints = TN_MAX_CHECKPOINTS,
+                                             .has_drafts = has_drafts};
     tn_workspace_size_make(&size, weights, &input);
     return size.scratch_bytes - size.state_bytes;
 }
@@ -81,11 +83,13 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
     if (n_batch == 0)
         n_batch = TN_MIN(TN_DEFAULT_BATCH, config->context);
 
-    uint64_t one = scratch_bytes(weights, BLOCK, n_batch, 1, 1);
-    uint64_t two_threads = scratch_bytes(weights, BLOCK, n_batch, 2, 1);
-    uint64_t many_blocks = scratch_bytes(weights, FAR * BLOCK, n_batch, 1, 1);
-    uint64_t all_drafts = scratch_bytes(weights, BLOCK, n_batch, 1, 1 + TERN_MAX_DRAFT);
+    uint64_t one = scratch_bytes(weights, BLOCK, n_batch, 1, 1, false);
+    uint64_t head = scratch_bytes(weights, BLOCK, n_batch, 1, 1, true) - one;
+    uint64_t two_threads = scratch_bytes(weights, BLOCK, n_batch, 2, 1, false);
+    uint64_t many_blocks = scratch_bytes(weights, FAR * BLOCK, n_batch, 1, 1, true) - head;
+    uint64_t all_drafts = scratch_bytes(weights, BLOCK, n_batch, 1, 1 + TERN_MAX_DRAFT, false);
     out->thread_bytes = two_threads - one;
+    out->draft_head_bytes = head;
     out->draft_bytes = (all_drafts - one + TERN_MAX_DRAFT - 1) / TERN_MAX_DRAFT;
     out->position_bytes = (many_blocks - one + (FAR - 1) * BLOCK - 1) / ((FAR - 1) * BLOCK);
     uint64_t counted = out->thread_bytes + out->position_bytes * BLOCK;

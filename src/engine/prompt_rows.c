@@ -3,8 +3,8 @@
  * Finishes the prompt rows of a batch: checkpoints, progress, log-probabilities, and the first id
  * of the answer after the last row.
  */
+#include "engine/draft_head.h"
 #include "engine/logprobs.h"
-#include "engine/steps.h"
 
 /* Emits events for the ids after the n rows computed from position `first` on; the very first id
  * has no log-probability. */
@@ -67,8 +67,12 @@ void tn_finish_prompt(struct tn_steps *s, struct tn_lane *lane)
     (void)tn_emit_event(s, r, &event);
     if (r->asked.prompt_logprobs)
         emit_prompt_events(s, lane, n_past - lane->n_rows);
-    if (n_past == r->asked.n_ids)
+    if (tn_has_draft_head(lane))
+        tn_draft_head_read_prompt(s, lane, n_past - lane->n_rows);
+    if (n_past == r->asked.n_ids) {
+        tn_draft_head_note(lane, lane->row + lane->n_rows, 1);
         end_prompt(s, lane);
+    }
 }
 
 void tn_finish_recomputed(struct tn_lane *lane)

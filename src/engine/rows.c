@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "engine/steps.h"
+#include "engine/draft_head.h"
 
 /* Limits for prompts while answers are in progress: time of a step, and rows. */
 #define SHARED_STEP_S 0.25
@@ -55,6 +55,22 @@ static uint32_t draft_room(const struct tn_steps *s)
     return most > s->n_running ? most - s->n_running : 0;
 }
 
+struct head_run {
+    struct tn_steps *steps;
+    struct tn_lane *lane;
+};
+
+static uint32_t make_drafts(void *arg, uint32_t *ids, uint32_t n)
+{
+    const struct head_run *run = arg;
+    const uint64_t start_ns = tn_now_ns();
+    const uint32_t n_made = tn_draft_head_make(run->steps, run->lane, ids, n);
+    const double seconds = tn_seconds_since(start_ns);
+    run->steps->made_s += seconds;
+    tn_draft_costs_record_made(&run->steps->work->draft_costs, n_made, seconds);
+    return n_made;
+}
+
 /* Drafts up to n_max ids after next_id.  Returns their number. */
 static uint32_t draft(struct tn_steps *s, struct tn_lane *lane, struct tn_draft_step *step,
                       uint32_t *ids, uint32_t n_max)
@@ -65,7 +81,10 @@ static uint32_t draft(struct tn_steps *s, struct tn_lane *lane, struct tn_draft_
     const uint32_t left = r->asked.max_tokens - r->generation.n_new;
     const uint32_t room = s->n_ctx - lane->sequence->n_past;
     n_max = TN_MIN(n_max, TN_MIN(left, room) - 1);
-    return tn_drafter_next(&r->drafter, &s->work->draft_costs, step, ids, n_max);
+    struct head_run run = {s, lane};
+    const struct tn_draft_maker head = {make_drafts, &run};
+    return tn_drafter_next(&r->drafter, &s->work->draft_costs,
+                           tn_has_draft_head(lane) ? &head : NULL, step, ids, n_max);
 }
 
 /* Adds the rows of an answer: its last id and possibly drafts.  Returns the number of drafts. */
@@ -87,7 +106,7 @@ static uint32_t add_answer(struct tn_steps *s, struct tn_lane *lane, struct tn_d
 /* A different lane gets the first drafts in each step. */
 static void add_answers(struct tn_steps *s)
 {
-    struct tn_draft_step step = {s->n_running, s->n_running, s->n_running};
+    struct tn_draft_step step = {s->n_running, s->n_running, s->n_running, 0};
     uint32_t room = draft_room(s);
     for (uint32_t i = 0; i < s->n_lanes; i++) {
         struct tn_lane *lane = &s->lanes[(i + s->n_steps) % s->n_lanes];
@@ -288,6 +307,15 @@ static void add_wanted(struct tn_steps *s)
     }
 }
 
+/* Whether the states of the batch are needed afterwards, by a draft head. */
+static bool needs_states(const struct tn_steps *s)
+{
+    for (uint32_t i = 0; i < s->n_lanes; i++)
+        if (tn_has_draft_head(&s->lanes[i]))
+            return true;
+    return false;
+}
+
 /* Resets what the events of the last step pointed to. */
 static void begin_lane(struct tn_lane *lane)
 {
@@ -307,9 +335,14 @@ void tn_make_batch(struct tn_steps *s)
                                  .wanted = s->work->forward.s.wanted,
                                  .logits = s->work->forward.s.logits};
     s->has_prompts = false;
+    s->made_s = 0;
     for (uint32_t i = 0; i < s->n_lanes; i++)
         begin_lane(&s->lanes[i]);
     add_answers(s);
     add_prompts(s);
     add_wanted(s);
+    if (needs_states(s))
+        s->batch.states = s->work->forward.s.draft_states;
+    for (uint32_t i = 0; i < s->n_lanes; i++)
+        s->lanes[i].n_fresh = 0; /* the evaluation overwrites all states */
 }

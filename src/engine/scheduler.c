@@ -163,6 +163,7 @@ static tern_status open_workspace(struct tern_scheduler *s, struct tern_engine *
                                                .n_logits =
                                                    s->params.n_sequences + TN_PROMPT_LOGPROB_ROWS,
                                                .n_checkpoints = s->params.n_checkpoints,
+                                               .has_drafts = !s->params.no_draft_head,
                                                .kv = s->params.kv,
                                                .drop_pages = s->params.drop_pages,
                                                .may_grow = s->params.may_grow ? may_grow : NULL,
@@ -185,6 +186,7 @@ static tern_status open_lane(struct tern_scheduler *s, uint32_t i, struct tern_e
     s->sequences[i] = tn_workspace_sequence(&s->work, i);
     s->steps.lanes[i].sequence = &s->sequences[i];
     s->steps.lanes[i].head_always = s->work.forward.s.sequences[i].head_always;
+    s->steps.lanes[i].draft_blocks = s->work.forward.s.sequences[i].draft_blocks;
     return tern_sampler_create(&s->samplers[i], &params, s->work.model->file.spec.config->vocab,
                                err);
 }

@@ -66,6 +66,7 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
                                            .n_batch = s->n_batch,
                                            .n_sequences = 1,
                                            .n_logits = 1 + params->n_draft,
+                                           .has_drafts = params->n_draft > 0,
                                            .n_checkpoints = params->n_checkpoints
                                                                 ? params->n_checkpoints
                                                                 : TN_DEFAULT_CHECKPOINTS,

@@ -72,6 +72,7 @@ tern_status tn_steps_run(struct tn_steps *s, struct tern_error *err)
     if (s->has_prompts)
         s->row_s = seconds / b->n_rows;
     else
-        tn_draft_costs_record(&s->work->draft_costs, b->n_spans, b->n_rows, n_ids, seconds);
+        tn_draft_costs_record(&s->work->draft_costs, b->n_spans, b->n_rows, n_ids, seconds,
+                              s->made_s);
     return TERN_OK;
 }

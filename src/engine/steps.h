@@ -11,6 +11,7 @@
  *
  *   steps.c  a whole step      rows.c    its batch          tokens.c  choice of an id from logits
  *   lanes.c  lanes, prefixes   events.c  events, endings    draft_check.c, prompt_rows.c  results
+ *   draft_head.h  drafts of the model itself
  */
 #ifndef TN_STEPS_H
 #define TN_STEPS_H
@@ -22,6 +23,7 @@
 struct tn_lane {
     struct tn_sequence *sequence; /* kept from the last request while the lane is free */
     uint32_t *head_always;        /* [TN_HEAD_MAX_ALWAYS] */
+    unsigned char **draft_blocks; /* cache of the draft head (draft_head.h); NULL: none */
     struct tn_request *request;   /* NULL: free */
     /* next_id is chosen and to be evaluated; otherwise the prompt is being read */
     bool is_decoding;
@@ -30,6 +32,10 @@ struct tn_lane {
      * further than necessary: the rows in between are computed again without events. */
     uint32_t n_text;
     uint64_t last_step; /* number of the last step that used it */
+    uint32_t n_drafted; /* positions in the cache of the draft head */
+    /* Rows of the last batch whose final states are still in the workspace, from row i_fresh on:
+     * the last n_fresh positions of the text. */
+    uint32_t i_fresh, n_fresh;
     /* in the current batch: */
     uint32_t n_rows;     /* 0: none */
     uint32_t row;        /* index of the first */
@@ -62,6 +68,7 @@ struct tn_steps {
     double row_s;       /* seconds per row of that batch; 0: unknown */
     struct tn_batch batch; /* the current one */
     bool has_prompts;
+    double made_s; /* time of draft heads for this batch */
 };
 
 static inline uint32_t tn_steps_vocab(const struct tn_steps *s)

@@ -147,6 +147,7 @@ tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine
         .n_logits = params->n_logits,
         .inputs = (enum tn_inputs_as)engine->inputs,
         .n_checkpoints = params->n_checkpoints,
+        .has_drafts = params->has_drafts,
     };
     tern_status status = tn_engine_check_inputs(engine, model, err);
     if (status != TERN_OK)
@@ -187,13 +188,25 @@ struct tn_sequence tn_workspace_sequence(struct tn_workspace *w, uint32_t i)
                                 .state = memory->state};
 }
 
-tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *batch,
-                              struct tern_error *err)
+static void set_threads(const struct tn_workspace *w, const struct tn_batch *batch)
 {
     const struct tern_engine *engine = w->engine;
     /* bound by memory bandwidth, like a single row */
     const bool is_few = batch->n_rows <= TN_FEW_TOKENS;
     tn_team_set_active(engine->team, is_few ? engine->n_decode : engine->n_prefill);
+}
+
+bool tn_workspace_eval_draft(struct tn_workspace *w, const struct tn_batch *batch,
+                             const float *states, float *last)
+{
+    set_threads(w, batch);
+    return tn_forward_draft(&w->forward, batch, states, last);
+}
+
+tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *batch,
+                              struct tern_error *err)
+{
+    set_threads(w, batch);
     w->forward.before_expert = w->model->pages_experts ? read_expert_ahead : NULL;
     if (!tn_forward_eval(&w->forward, batch))
         return tn_fail(err, TERN_INTERRUPTED, "interrupted after %u positions",

@@ -19,6 +19,7 @@ struct tn_workspace_params {
     uint32_t n_checkpoints; /* for models with recurrent layers */
     enum tern_kv kv;
     bool drop_pages;
+    bool has_drafts; /* as struct tn_workspace_input */
     /* As in struct tern_session_params; each may be NULL. */
     bool (*may_grow)(void *arg, uint64_t n_bytes);
     bool (*should_stop)(void *arg);
@@ -55,6 +56,10 @@ struct tn_sequence tn_workspace_sequence(struct tn_workspace *w, uint32_t i);
  * the caller.  TERN_INTERRUPTED; TERN_MAPPED_IO as tern_model_check_unchanged. */
 tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *batch,
                               struct tern_error *err);
+
+/* Evaluates rows of the draft head (tn_forward_draft).  false: interrupted. */
+bool tn_workspace_eval_draft(struct tn_workspace *w, const struct tn_batch *batch,
+                             const float *states, float *last);
 
 /* TERN_MEMORY for a sequence with n_past positions that could not grow. */
 tern_status tn_workspace_fail_growth(const struct tn_workspace *w, uint32_t n_past,

@@ -27,6 +27,7 @@ MODELS = {
 # Experts in block types or floats, with or without ternary ones.
 DENSE = ("q4_k", "q8_0", "models/tiny-qwen")
 MAPLE = "models/tiny-maple"
+DRAFTS = "gguf/tiny-qwen35/f16-mtp.gguf"
 MAPLE_FILE, EXPERTS = "gguf/tiny-maple/q2_0.gguf", "gguf/tiny-qwen35-moe/q8_0.gguf"
 FLAGS = ("--no-tokenizer", "--head", "f32")
 N_THREADS = range(1, 5)
@@ -134,7 +135,7 @@ class Hybrids(command.TestCase):
         self.assertEqual(whole == parts, True)
 
     def test_drafts_change_nothing(self):
-        for name in (MAPLE, "gguf/tiny-qwen3-moe/q4_k.gguf"):
+        for name in (MAPLE, "gguf/tiny-qwen3-moe/q4_k.gguf", DRAFTS, "models/tiny-qwen35"):
             model = command.model(hybrid(name))
             texts = {self.ok("run", model, "--raw", "-p", "abcabcabcabcabc", "-n", "60", "--greedy",
                              "--draft", n).text for n in ("off", "3", "7")}
@@ -211,6 +212,9 @@ class Keys(command.TestCase):
                 (EXPERTS, "attention.head_count_kv", (numbers, [1, 0, 2]), 6,
                  'head_count_kv"[2] is 2: layers have the same number'),
                 (EXPERTS, "attention.head_count_kv", (numbers, [0, 0, 1 << 31]), 5, "at most"),
+                (DRAFTS, "nextn_predict_layers", (u32, 5), 5, "allowed are 0 to 4"),
+                (DRAFTS, "nextn_predict_layers", (f32, 1.0), 5, 'nextn_predict_layers" is'),
+                (DRAFTS, "nextn_predict_layers", (u32, 0), 5, 'blk.4'),
                 (MAPLE_FILE, "attention.sliding_window_pattern", (gguf.STRING, "4"), 5,
                  "is not an array of 2 truth values"),
                 (MAPLE_FILE, "attention.sliding_window_pattern", (u32, 0), 5, "is 0, allowed"),
