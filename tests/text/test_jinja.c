@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "base/compiler.h"
+#include "cpu_seconds.h"
 #include "failing_alloc.h"
 #include "tern/chat.h"
 #include "text_data.h"
@@ -242,11 +242,6 @@ static void test_bombs(void **state)
 }
 
 /* ---- slow templates ---- */
-
-static double cpu_seconds(void)
-{
-    return (double)clock() / CLOCKS_PER_SEC;
-}
 
 /* A search takes time proportional to its bytes, wherever the strings begin to differ. */
 static void test_searches_are_linear(void **state)

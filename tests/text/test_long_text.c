@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #if !defined(_WIN32)
@@ -21,6 +20,7 @@
 
 #include "base/compiler.h"
 #include "base/rng.h"
+#include "cpu_seconds.h"
 #include "tern/model_format.h"
 #include "text_data.h"
 
@@ -61,7 +61,7 @@ static void *run_job(void *arg)
  * processor time. */
 static double encode_on_small_stack(struct job *job)
 {
-    clock_t start = clock();
+    const double start = cpu_seconds();
 #if defined(_WIN32)
     run_job(job);
 #else
@@ -73,7 +73,7 @@ static double encode_on_small_stack(struct job *job)
     assert_int_equal(pthread_join(thread, NULL), 0);
     pthread_attr_destroy(&attr);
 #endif
-    return (double)(clock() - start) / CLOCKS_PER_SEC;
+    return cpu_seconds() - start;
 }
 
 static double encode_long(const struct tern_tokenizer *t, const char *unit, size_t n)

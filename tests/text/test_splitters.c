@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "convert/tokens/tok_gguf.h"
+#include "cpu_seconds.h"
 #include "tern/model_format.h"
 #include "text/normalize.h"
 #include "text/pretok.h"
@@ -401,9 +401,9 @@ static double seconds_of(const struct tn_splitter *splitter, const char *unit, s
     static char text[256 << 10];
     for (size_t i = 0; i < n; i++)
         text[i] = unit[i % strlen(unit)];
-    const clock_t start = clock();
+    const double start = cpu_seconds();
     assert_true(n_pieces(splitter->stages, text, n) > 0);
-    return (double)(clock() - start) / CLOCKS_PER_SEC;
+    return cpu_seconds() - start;
 }
 
 /* Units whose runs a quadratic splitter would scan again for each character. */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TN_TESTS_CPU_SECONDS_H
+#define TN_TESTS_CPU_SECONDS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "plat/plat.h"
+
+/* Processor time of this process; on Windows clock() returns elapsed time instead. */
+static inline double cpu_seconds(void)
+{
+    struct tn_cpu_time now;
+    assert_true(tn_cpu_time_now(&now));
+    return (double)now.own_ns * 1e-9;
+}
+
+#endif
