@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Processor time, for tests that find quadratic algorithms even on a busy machine.
+ */
 #ifndef TN_TESTS_CPU_SECONDS_H
 #define TN_TESTS_CPU_SECONDS_H
 
@@ -11,7 +14,7 @@
 
 #include "plat/plat.h"
 
-/* Processor time of this process; on Windows clock() returns elapsed time instead. */
+/* Processor time of this process.  clock() is not used: on Windows it counts elapsed time. */
 static inline double cpu_seconds(void)
 {
     struct tn_cpu_time now;
