@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processor time, for tests that find quadratic algorithms even on a busy machine.
+ * Processor time, for tests that tell linear algorithms from quadratic ones, even on a machine that
+ * is busy with other work.
  */
 #ifndef TN_TESTS_CPU_SECONDS_H
 #define TN_TESTS_CPU_SECONDS_H
