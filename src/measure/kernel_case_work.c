@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Inputs of the kernel cases: pseudo-random with a fixed seed, and stand-ins for data that the
- * model lacks.
+ * model lacks.  Calls (kernel_calls.h) get their operands here.
  */
 #define XXH_INLINE_ALL
 #include "measure/kernel_case_work.h"
@@ -36,7 +36,7 @@ static void fill(struct tn_case_work *w)
     for (size_t i = 0; i < (size_t)w->size.n_tokens * w->widest; i++)
         w->random[i] = (int8_t)((int)(tn_rng_next(&rng) % 255) - 127);
     for (uint32_t i = 0; i < w->widest; i++) {
-        w->xf[i] = 8.0f * (tn_rng_f32(&rng) - 0.5f);
+        w->xf[i] = 2 * TN_CASE_MAX_X * (tn_rng_f32(&rng) - 0.5f);
         w->yf[i] = tn_rng_f32(&rng) - 0.25f;
         w->x16[i] = (int16_t)(i < tn_case_config(w)->hidden ? w->random[i] : 0);
         w->halves[i] = tn_f32_to_f16(tn_rng_f32(&rng));
@@ -44,10 +44,6 @@ static void fill(struct tn_case_work *w)
     }
     for (uint32_t i = 0; i < TERN_PLANE_BLOCK_ROWS; i++)
         w->sums[i] = 100.0 * (tn_rng_f32(&rng) - 0.5f);
-    for (uint32_t i = 0; i < tn_case_n_queries(w) * tn_case_cache_dim(w); i++)
-        w->q[i] = tn_rng_f32(&rng) - 0.5f;
-    for (uint32_t i = 0; i < tn_case_n_queries(w) * TN_KV_BLOCK; i++)
-        w->p[i] = tn_rng_f32(&rng);
     /* Half floats of about 1/8 to 1 with either sign; read as floats they are small. */
     for (size_t i = 0; i + 1 < w->size.cache_bytes; i += 2) {
         const uint64_t x = tn_rng_next(&rng);
@@ -93,7 +89,7 @@ static bool make_planes(struct tn_case_work *w)
 
 static bool allocate(struct tn_case_work *w)
 {
-    const size_t widest = w->widest, n_q = tn_case_n_queries(w), n_tokens = w->size.n_tokens;
+    const size_t widest = w->widest, n_tokens = w->size.n_tokens;
     const size_t ints = TN_MAX(TN_MAX(n_tokens * TN_GEMM_ROWS, widest), (size_t)TN_C2_MAX_ROWS);
     const struct {
         void *slot; /* address of a pointer */
@@ -113,10 +109,7 @@ static bool allocate(struct tn_case_work *w)
         {&w->ints, ints * sizeof(int32_t)},
         {&w->floats, TN_MAX(widest, (size_t)TERN_PLANE_BLOCK_ROWS * 2) * sizeof(float)},
         {&w->bytes, 4 * widest},
-        {&w->q, n_q * tn_case_cache_dim(w) * sizeof(float)},
-        {&w->p, n_q * TN_KV_BLOCK * sizeof(float)},
-        {&w->s, n_q * TN_KV_BLOCK * sizeof(float)},
-        {&w->o, n_q * tn_case_cache_dim(w) * sizeof(float)},
+        {&w->out, TN_CASE_OUT_BYTES * widest},
         {&w->cache, w->size.cache_bytes},
         {&w->blocks, TN_CASE_BLOCKS_BYTES},
     };
@@ -137,6 +130,7 @@ tern_status tn_case_work_init(struct tn_case_work *out, const struct tern_model 
     const uint32_t dim = tn_case_cache_dim(out);
     uint32_t widest = TN_MAX(tn_case_q_dim(out), tn_case_n_queries(out) * dim);
     widest = TN_MAX(widest, TN_MAX(c->hidden, c->ffn));
+    widest = TN_MAX(widest, tn_case_n_queries(out) * TN_KV_BLOCK); /* scores of a block */
     widest = TN_MAX(widest, tn_kv_q8_scales(dim) * TN_KV_BLOCK); /* scales of a block */
     widest = TN_MAX(widest, TN_CASE_TABLE_ROWS);                         /* results of a table */
     out->widest = tn_kern_pad(widest);
@@ -157,9 +151,77 @@ void tn_case_work_fini(struct tn_case_work *w)
 {
     void *const list[] = {w->random, w->x,    w->x_sum,    w->xf,   w->yf,    w->x16, w->halves,
                           w->index,  w->sums, w->prepared, w->scratch, w->ints,  w->floats,
-                          w->bytes,  w->q,    w->p,        w->s,    w->o,     w->cache,
+                          w->bytes,  w->out,  w->cache,
                           w->planes_data, w->planes_scales, w->blocks};
     for (size_t i = 0; i < TN_COUNT_OF(list); i++)
         tn_free_aligned(list[i]);
     *w = (struct tn_case_work){0};
+}
+
+/* ---- calls (kernel_calls.h) ---- */
+
+/* Inputs of one type share their memory, except floats: the first are xf, all others yf. */
+static void *input(const struct tn_case_work *w, const struct tn_operand *o, bool is_first,
+                   size_t *n_used)
+{
+    const size_t at = *n_used;
+    switch (o->type) {
+    case TN_OPERAND_I8:
+        return w->random;
+    case TN_OPERAND_I32:
+        return w->index;
+    case TN_OPERAND_F32:
+        *n_used += is_first ? 0 : o->n;
+        return is_first ? w->xf : w->yf + at;
+    case TN_OPERAND_F64:
+        return w->sums;
+    default:
+        return w->halves;
+    }
+}
+
+void tn_case_describe(struct tn_case_work *w, struct tn_kernel_call *c, enum tn_call_op op)
+{
+    size_t n_used = 0, out = 0;
+    c->fn = NULL;
+    c->n_operands = 0;
+    tn_kernel_calls[op].run(c);
+    for (uint32_t i = 0; i < c->n_operands; i++) {
+        struct tn_operand *o = &c->operands[i];
+        if (tn_operand_is_written(o)) {
+            o->data = w->out + out;
+            out += tn_align_up(tn_operand_bytes(o), 64);
+        } else {
+            o->data = o->use == TN_OPERAND_ROWS ? w->cache : input(w, o, i == 0, &n_used);
+        }
+    }
+}
+
+void tn_case_call(struct tn_case_work *w, struct tn_kernel_call *c, enum tn_call_op op,
+                  void (*fn)(void))
+{
+    size_t n_used = 0;
+    for (uint32_t i = 0; i < c->n_operands; i++) {
+        const struct tn_operand *o = &c->operands[i];
+        if (o->use > TN_OPERAND_OUT)
+            memcpy(o->data, input(w, o, i == 0, &n_used), tn_operand_bytes(o));
+        else if (o->use == TN_OPERAND_OUT && w->hashes)
+            memset(o->data, 0, tn_operand_bytes(o)); /* bytes that a kernel leaves are equal */
+    }
+    c->fn = fn;
+    c->n_operands = 0;
+    tn_kernel_calls[op].run(c);
+    for (uint32_t i = 0; i < c->n_operands; i++)
+        if (tn_operand_is_written(&c->operands[i]))
+            tn_case_note(w, c->operands[i].data, tn_operand_bytes(&c->operands[i]));
+}
+
+uint64_t tn_case_call_bytes(const struct tn_kernel_call *c)
+{
+    uint64_t n_bytes = 0;
+    for (uint32_t i = 0; i < c->n_operands; i++) {
+        const struct tn_operand *o = &c->operands[i];
+        n_bytes += tn_operand_bytes(o) * (tn_operand_is_read(o) + tn_operand_is_written(o));
+    }
+    return n_bytes;
 }

@@ -7,6 +7,7 @@
 #ifndef TN_KERNEL_CASE_WORK_H
 #define TN_KERNEL_CASE_WORK_H
 
+#include "measure/kernel_calls.h"
 #include "measure/kernel_cases.h"
 #include "model/kvcache.h"
 
@@ -26,6 +27,15 @@ TN_KERN_OPS(TN_CASE_DECLARE)
 /* Adds a result to the work's hash, if hashing is on. */
 void tn_case_note(struct tn_case_work *work, const void *result, size_t n_bytes);
 bool tn_case_is_stopped(const struct tn_case_work *work);
+
+/* Gives the operands of a call their memory: inputs, outputs, and the cache as rows.  The caller
+ * may then replace inputs. */
+void tn_case_describe(struct tn_case_work *w, struct tn_kernel_call *c, enum tn_call_op op);
+/* Calls a kernel, and adds what it has written to the hash. */
+void tn_case_call(struct tn_case_work *w, struct tn_kernel_call *c, enum tn_call_op op,
+                  void (*fn)(void));
+/* Bytes that a call reads and writes. */
+uint64_t tn_case_call_bytes(const struct tn_kernel_call *c);
 
 static inline const struct tern_file_config *tn_case_config(const struct tn_case_work *w)
 {

@@ -6,131 +6,63 @@
  */
 #include "measure/kernel_cases.h"
 
-#include <string.h>
-
 #include "measure/kernel_case_work.h"
 
-uint64_t tn_case_quant_i8(struct tn_case_work *w, const struct tn_kernels *k)
+/* Does the model apply the operation to the states, not to the inner values of a feed-forward? */
+static bool takes_states(enum tn_call_op op)
 {
-    const uint32_t n = tn_case_config(w)->ffn;
-    const float factor = k->quant_i8(w->bytes, w->xf, n);
-    tn_case_note(w, w->bytes, n);
-    tn_case_note(w, &factor, sizeof factor);
-    return n * (sizeof(float) + 1);
+    switch (op) {
+    case TN_CALL_rms_norm_f32:
+    case TN_CALL_rms_norm_quant:
+    case TN_CALL_hadamard_f32:
+    case TN_CALL_quant_x16:
+    case TN_CALL_quant_x8:
+    case TN_CALL_add_i32_f32:
+    case TN_CALL_add_scaled_f32:
+        return true;
+    default:
+        return false;
+    }
 }
 
-/* [hidden] final norm of the model, or arbitrary numbers if it has none. */
-static const float *norm_weights(const struct tn_case_work *w)
-{
-    const float *weights = w->model->weights.final_norm.weights;
-    return weights ? weights : w->yf;
-}
-
-uint64_t tn_case_rms_norm_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->hidden;
-    k->rms_norm_f32(w->floats, w->xf, norm_weights(w), n, tn_case_config(w)->rms_eps);
-    tn_case_note(w, w->floats, n * sizeof(float));
-    return n * 3 * sizeof(float);
-}
-
-/* The states in blocks of the largest power of two that divides their width. */
-uint64_t tn_case_hadamard_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->hidden & ~1u, block = n & (~n + 1u);
-    if (n == 0)
-        return 0;
-    memcpy(w->floats, w->xf, n * sizeof(float));
-    k->hadamard_f32(w->floats, n, block);
-    tn_case_note(w, w->floats, n * sizeof(float));
-    return n * 2 * sizeof(float);
-}
-
-uint64_t tn_case_rms_norm_quant(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->hidden;
-    const float factor =
-        k->rms_norm_quant(w->bytes, w->xf, norm_weights(w), n, tn_case_config(w)->rms_eps);
-    tn_case_note(w, w->bytes, n);
-    tn_case_note(w, &factor, sizeof factor);
-    return n * (2 * sizeof(float) + 1);
-}
-
-uint64_t tn_case_scale_i32_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->ffn;
-    k->scale_i32_f32(w->floats, (const int32_t *)w->index, n, 0.37f);
-    tn_case_note(w, w->floats, n * sizeof(float));
-    return n * 2 * sizeof(float);
-}
-
-uint64_t tn_case_add_i32_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->hidden;
-    memcpy(w->floats, w->xf, n * sizeof(float));
-    k->add_i32_f32(w->floats, (const int32_t *)w->index, n, 0.37f);
-    tn_case_note(w, w->floats, n * sizeof(float));
-    return n * 3 * sizeof(float);
-}
-
-static uint64_t run_gate(struct tn_case_work *w, tn_relu2_mul_f32_fn *gate_mul)
-{
-    const uint32_t n = tn_case_config(w)->ffn;
-    gate_mul(w->floats, w->xf, w->yf, n);
-    tn_case_note(w, w->floats, n * sizeof(float));
-    return n * 3 * sizeof(float);
-}
-
-uint64_t tn_case_relu2_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run_gate(w, k->relu2_mul_f32);
-}
-
-uint64_t tn_case_silu_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run_gate(w, k->silu_mul_f32);
-}
-
-uint64_t tn_case_gelu_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run_gate(w, k->gelu_mul_f32);
-}
-
-uint64_t tn_case_cap_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->ffn;
-    memcpy(w->floats, w->xf, n * sizeof(float));
-    k->cap_f32(w->floats, n, 1.5f);
-    tn_case_note(w, w->floats, n * sizeof(float));
-    return n * 2 * sizeof(float);
-}
-
-uint64_t tn_case_rope_f32(struct tn_case_work *w, const struct tn_kernels *k)
+static struct tn_call_dims dims_of(const struct tn_case_work *w, enum tn_call_op op)
 {
     const struct tern_file_config *c = tn_case_config(w);
-    memcpy(w->floats, w->xf, tn_case_q_dim(w) * sizeof(float));
-    k->rope_f32(w->floats, w->yf, w->yf + c->head_dim / 2, c->n_head, c->head_dim, c->head_dim);
-    tn_case_note(w, w->floats, tn_case_q_dim(w) * sizeof(float));
-    return tn_case_q_dim(w) * 2 * sizeof(float);
+    struct tn_call_dims d = {.n = takes_states(op) ? c->hidden : c->ffn,
+                             .n_heads = c->n_head,
+                             .head_dim = c->head_dim,
+                             .head_stride = c->head_dim,
+                             .scale = op == TN_CALL_cap_f32 ? 1.5f : 0.37f,
+                             .eps = c->rms_eps};
+    if (op == TN_CALL_hadamard_f32) {
+        d.n &= ~1u;
+        d.block = d.n & (~d.n + 1u); /* the largest power of two that divides n */
+    } else if (op == TN_CALL_add_i32_f64) {
+        d.n = TERN_PLANE_BLOCK_ROWS;
+    }
+    return d;
 }
 
-uint64_t tn_case_list_positive_f32(struct tn_case_work *w, const struct tn_kernels *k)
+static uint64_t run_vector(struct tn_case_work *w, enum tn_call_op op, void (*fn)(void))
 {
-    const uint32_t n = tn_case_config(w)->ffn;
-    memcpy(w->floats, w->xf, n * sizeof(float));
-    const uint32_t n_found = k->list_positive_f32((uint32_t *)w->ints, w->floats, n);
-    tn_case_note(w, w->ints, n_found * sizeof(uint32_t));
-    tn_case_note(w, w->floats, n * sizeof(float));
-    return n * 2 * sizeof(float);
+    struct tn_kernel_call c = {.dims = dims_of(w, op)};
+    const float *weights = w->model->weights.final_norm.weights;
+    if (c.dims.n == 0)
+        return 0;
+    tn_case_describe(w, &c, op);
+    if ((op == TN_CALL_rms_norm_f32 || op == TN_CALL_rms_norm_quant) && weights)
+        c.operands[1].data = (void *)(uintptr_t)weights;
+    tn_case_call(w, &c, op, fn);
+    return tn_case_call_bytes(&c);
 }
 
-uint64_t tn_case_list_nonzero_i8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->ffn;
-    const uint32_t n_found = k->list_nonzero_i8((uint32_t *)w->ints, w->random, n);
-    tn_case_note(w, w->ints, n_found * sizeof(uint32_t));
-    return n + n_found * sizeof(uint32_t);
-}
+#define VECTOR_CASE(op)                                                                            \
+    uint64_t tn_case_##op(struct tn_case_work *w, const struct tn_kernels *k)                      \
+    {                                                                                              \
+        return run_vector(w, TN_CALL_##op, (void (*)(void))k->op);                                 \
+    }
+TN_CALL_VECTOR_OPS(VECTOR_CASE)
+#undef VECTOR_CASE
 
 const struct tn_kernel_case tn_kernel_cases[] = {
 #define TN_CASE(op) {#op, tn_case_##op},

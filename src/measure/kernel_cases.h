@@ -22,6 +22,8 @@ struct tn_case_size {
     bool with_stand_ins;  /* add small tables in the layouts that the model does not use */
 };
 #define TN_CASE_MAX_TOKENS 32u
+#define TN_CASE_OUT_BYTES 16u
+#define TN_CASE_MAX_X 4.0f /* the largest value of xf */
 
 /* Inputs, outputs and a hash of the results.  The pointers belong to kernel_case_work.c. */
 struct tn_case_work {
@@ -48,7 +50,7 @@ struct tn_case_work {
     int32_t *ints;   /* [n_tokens * TN_GEMM_ROWS], and [widest] */
     float *floats;   /* [widest], and [TERN_PLANE_BLOCK_ROWS][2] */
     int8_t *bytes;   /* [4 * widest] */
-    float *q, *p, *s, *o; /* attention: [n_q][dim] and [n_q][TN_KV_BLOCK] each */
+    unsigned char *out; /* [TN_CASE_OUT_BYTES * widest] written operands of calls */
     unsigned char *cache; /* [cache_bytes] no byte is 0, finite as f32 and f16 */
     void *planes_data;    /* stand-in with four planes */
     void *planes_scales;

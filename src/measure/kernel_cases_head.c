@@ -4,35 +4,29 @@
  *
  * Use the model's own head where it has the layout, else a stand-in.
  */
-#include <string.h>
-
 #include "measure/kernel_case_work.h"
 
 /* Multiplies rows [0, n) of a table that is not in planes, a thousand at a time. */
-static uint64_t table_rows(struct tn_case_work *w, const struct tn_kernels *k,
+static uint64_t table_rows(struct tn_case_work *w, enum tn_call_op op, void (*fn)(void),
                            const struct tn_matrix *t)
 {
-    const uint32_t n = TN_MIN(t->rows, w->size.n_rows), cols = t->cols;
-    const size_t row_bytes = (size_t)tn_layout_weight_bytes(t->layout, cols);
+    const uint32_t n = TN_MIN(t->rows, w->size.n_rows);
+    const size_t row_bytes = (size_t)tn_layout_weight_bytes(t->layout, t->cols);
     for (uint32_t row = 0; row < n && !tn_case_is_stopped(w); row += TN_CASE_TABLE_ROWS) {
         const uint32_t n_now = TN_MIN(TN_CASE_TABLE_ROWS, n - row);
-        const void *data = (const char *)t->data + row * row_bytes;
-        float *dst = (float *)w->ints;
-        if (t->layout == TERN_LAYOUT_Q8)
-            k->gemv_q8_f32(dst, n_now, data, (const float *)t->scales + row, n_now, cols, w->xf,
-                           cols, 1);
-        else if (t->layout == TERN_LAYOUT_F32)
-            k->gemv_f32_f32(dst, n_now, data, n_now, cols, w->xf, cols, 1);
-        else
-            (t->layout == TERN_LAYOUT_F16 ? k->gemv_f16_f32 : k->gemv_bf16_f32)(
-                dst, n_now, data, n_now, cols, w->xf, cols, 1);
-        tn_case_note(w, dst, n_now * sizeof(float));
+        struct tn_kernel_call c = {.dims = {.n = t->cols, .n_rows = n_now, .n_tokens = 1}};
+        tn_case_describe(w, &c, op);
+        c.operands[1].data = (void *)((uintptr_t)t->data + row * row_bytes);
+        if (op == TN_CALL_gemv_q8_f32)
+            c.operands[2].data = (void *)((uintptr_t)t->scales + row * sizeof(float));
+        tn_case_call(w, &c, op, fn);
     }
     return n * row_bytes;
 }
 
 /* The model's head if it has that layout, else a row of random values. */
-static uint64_t table(struct tn_case_work *w, const struct tn_kernels *k, uint32_t layout)
+static uint64_t table(struct tn_case_work *w, enum tn_call_op op, void (*fn)(void),
+                      uint32_t layout)
 {
     const struct tn_matrix *head = &w->model->weights.head;
     const void *random = layout == TERN_LAYOUT_Q8    ? (const void *)w->random
@@ -42,28 +36,28 @@ static uint64_t table(struct tn_case_work *w, const struct tn_kernels *k, uint32
         .data = random, .rows = 1, .cols = tn_case_config(w)->hidden, .layout = layout,
         .scales = w->yf};
     if (head->layout == layout)
-        return table_rows(w, k, head);
-    return w->size.with_stand_ins ? table_rows(w, k, &stand_in) : 0;
+        return table_rows(w, op, fn, head);
+    return w->size.with_stand_ins ? table_rows(w, op, fn, &stand_in) : 0;
 }
 
 uint64_t tn_case_gemv_q8_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return table(w, k, TERN_LAYOUT_Q8);
+    return table(w, TN_CALL_gemv_q8_f32, (void (*)(void))k->gemv_q8_f32, TERN_LAYOUT_Q8);
 }
 
 uint64_t tn_case_gemv_f32_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return table(w, k, TERN_LAYOUT_F32);
+    return table(w, TN_CALL_gemv_f32_f32, (void (*)(void))k->gemv_f32_f32, TERN_LAYOUT_F32);
 }
 
 uint64_t tn_case_gemv_f16_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return table(w, k, TERN_LAYOUT_F16);
+    return table(w, TN_CALL_gemv_f16_f32, (void (*)(void))k->gemv_f16_f32, TERN_LAYOUT_F16);
 }
 
 uint64_t tn_case_gemv_bf16_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return table(w, k, TERN_LAYOUT_BF16);
+    return table(w, TN_CALL_gemv_bf16_f32, (void (*)(void))k->gemv_bf16_f32, TERN_LAYOUT_BF16);
 }
 
 /* The head in planes if it has more than i_plane; else the stand-in, or NULL. */
@@ -114,15 +108,6 @@ uint64_t tn_case_dot_u1_i16(struct tn_case_work *w, const struct tn_kernels *k)
 uint64_t tn_case_dot_u2_i16(struct tn_case_work *w, const struct tn_kernels *k)
 {
     return dot_planes(w, k->dot_u2_i16, 3, 1);
-}
-
-uint64_t tn_case_add_i32_f64(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    double dst[TERN_PLANE_BLOCK_ROWS];
-    memcpy(dst, w->sums, sizeof dst);
-    k->add_i32_f64(dst, (const int32_t *)w->index, TN_MIN(TERN_PLANE_BLOCK_ROWS, w->widest), 16.0);
-    tn_case_note(w, dst, sizeof dst);
-    return sizeof dst * 2 + sizeof dst / 2;
 }
 
 uint64_t tn_case_bound_logits(struct tn_case_work *w, const struct tn_kernels *k)

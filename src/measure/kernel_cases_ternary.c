@@ -201,15 +201,6 @@ static bool scaled_matrix(struct tn_case_work *w, struct tn_scaled_ternary *out)
     return false;
 }
 
-uint64_t tn_case_quant_x16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->hidden;
-    memset(w->prepared, 0, TN_X16_BYTES(n)); /* the gaps between its sections are not written */
-    k->quant_x16(w->prepared, w->xf, n);
-    tn_case_note(w, w->prepared, TN_X16_BYTES(n));
-    return n * sizeof(float) + TN_X16_BYTES(n);
-}
-
 /* What rounded inputs of 8 and 16 bits share; the functions of x8 have the types of those of x16.
  */
 struct rounded {
@@ -271,14 +262,6 @@ uint64_t tn_case_gemm_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
     return run_scaled_gemm(w, &(struct rounded){x16_bytes, k->quant_x16}, k->gemm_t2_x16);
 }
 
-uint64_t tn_case_quant_x8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->hidden;
-    k->quant_x8(w->prepared, w->xf, n);
-    tn_case_note(w, w->prepared, TN_X8_BYTES(n));
-    return n * sizeof(float) + TN_X8_BYTES(n);
-}
-
 static size_t x8_bytes(uint32_t cols)
 {
     return TN_X8_BYTES(cols);
@@ -336,15 +319,6 @@ uint64_t tn_case_unpack_t5(struct tn_case_work *w, const struct tn_kernels *k)
     if (w->size.with_stand_ins)
         unpack_runs(w, k, w->blocks, TN_CASE_BLOCKS_BYTES / TERN_T5_RUN_BYTES);
     return each_matrix(w, k, TERN_LAYOUT_T5, w->size.n_layers, unpack_t5);
-}
-
-uint64_t tn_case_add_scaled_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    const uint32_t n = tn_case_config(w)->hidden;
-    memcpy(w->floats, w->xf, n * sizeof(float));
-    k->add_scaled_f32(w->floats, w->yf, n, 0.37f);
-    tn_case_note(w, w->floats, n * sizeof(float));
-    return n * 3 * sizeof(float);
 }
 
 /* The other operations are in kernel_cases_blocks.c. */
