@@ -79,6 +79,10 @@ static void fill_operand(const struct tn_operand *o, enum fill fill)
     case TN_OPERAND_F16:
         fill_f16(o->data, o->n, fill);
         break;
+    case TN_OPERAND_BF16:
+        for (size_t i = 0; i < o->n; i++)
+            ((uint16_t *)o->data)[i] = (uint16_t)(tn_f32_to_bits(random_f32(fill)) >> 16);
+        break;
     default:
         fill_bytes(o->data, tn_operand_bytes(o));
     }
