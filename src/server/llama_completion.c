@@ -123,8 +123,8 @@ static void send_more(struct tn_task *task, struct tn_choice *choice)
         send_piece(task, choice, false);
 }
 
-static void progress(struct tn_task *task, const struct tn_choice *choice,
-                     const struct tn_prompt_progress *progress)
+static void send_progress(struct tn_task *task, const struct tn_choice *choice,
+                          const struct tn_prompt_progress *progress)
 {
     struct tn_buf json = {0};
     append_piece(&json, task, choice, choice->n_shown); /* empty so far */
@@ -161,12 +161,12 @@ static const struct tn_task_format llama_format = {
     .stream_type = "text/event-stream",
     .heartbeat = ": waiting\n\n",
     .error = tn_openai_error,
-    .begin = begin_stream,
-    .more = send_more,
-    .progress = progress,
+    .begin_stream = begin_stream,
+    .send_more = send_more,
+    .send_progress = send_progress,
     .end_choice = end_choice,
-    .fail = tn_openai_stream_fail,
-    .end = end_answer,
+    .send_error = tn_openai_send_error,
+    .end_answer = end_answer,
 };
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)

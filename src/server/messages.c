@@ -167,7 +167,7 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
     tn_list_end(&blocks, task, choice);
 }
 
-static void fail(struct tn_task *task, const struct tn_refusal *refusal)
+static void send_error(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_buf json = {0};
     tn_anthropic_error(&json, refusal);
@@ -229,11 +229,11 @@ static const struct tn_task_format messages_format = {
     .heartbeat = "event: ping\ndata: {\"type\":\"ping\"}\n\n",
     .streams_arguments = true,
     .error = tn_anthropic_error,
-    .begin = begin_stream,
-    .more = send_more,
+    .begin_stream = begin_stream,
+    .send_more = send_more,
     .end_choice = end_choice,
-    .fail = fail,
-    .end = end_answer,
+    .send_error = send_error,
+    .end_answer = end_answer,
 };
 
 /* ---- requests ---- */
@@ -284,6 +284,7 @@ static void end_count(struct tn_task *task, struct tn_buf *out)
 /* Counts the ids of a conversation; computes nothing. */
 void tn_route_messages_count(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_task_format format = {.error = tn_anthropic_error, .end = end_count};
+    static const struct tn_task_format format = {.error = tn_anthropic_error,
+                                                 .end_answer = end_count};
     tn_task_answer(server, conn, &format, read_for_count, prepare);
 }

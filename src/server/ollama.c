@@ -143,7 +143,7 @@ static void send_more(struct tn_task *task, struct tn_choice *choice)
 }
 
 /* A line without text, as a heartbeat. */
-static void beat(struct tn_task *task)
+static void write_heartbeat(struct tn_task *task)
 {
     struct tn_buf line = {0};
     append_head(&line, task);
@@ -159,7 +159,7 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
     (void)task, (void)choice; /* there is one choice, and `end_answer` reports it */
 }
 
-static void fail(struct tn_task *task, const struct tn_refusal *refusal)
+static void send_error(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_buf line = {0};
     tn_ollama_error(&line, refusal);
@@ -180,9 +180,9 @@ static void end_answer(struct tn_task *task, struct tn_buf *out)
 }
 
 const struct tn_task_format tn_ollama_format = {
-    .stream_type = "application/x-ndjson", .beat = beat, .error = tn_ollama_error,
-    .begin = begin_stream, .more = send_more, .end_choice = end_choice, .fail = fail,
-    .end = end_answer};
+    .stream_type = "application/x-ndjson", .write_heartbeat = write_heartbeat,
+    .error = tn_ollama_error, .begin_stream = begin_stream, .send_more = send_more,
+    .end_choice = end_choice, .send_error = send_error, .end_answer = end_answer};
 
 /* ---- requests ---- */
 

@@ -179,7 +179,7 @@ void tn_openai_end_stream(struct tn_task *task, const char *prefix, const char *
     tn_task_write(task, "data: [DONE]\n\n", 14);
 }
 
-void tn_openai_stream_fail(struct tn_task *task, const struct tn_refusal *refusal)
+void tn_openai_send_error(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_buf json = {0};
     tn_openai_error(&json, refusal);

@@ -26,7 +26,7 @@ void tn_openai_send_event(struct tn_task *task, struct tn_buf *json);
 /* The same, preceded by event: NAME. */
 void tn_openai_send_named(struct tn_task *task, const char *name, struct tn_buf *json);
 /* For formats: the callback `fail`, with the last event. */
-void tn_openai_stream_fail(struct tn_task *task, const struct tn_refusal *refusal);
+void tn_openai_send_error(struct tn_task *task, const struct tn_refusal *refusal);
 
 /* Reads output format, tools and parameters from a body in the form of chat completions.  false:
  * refused. */

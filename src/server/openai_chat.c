@@ -330,8 +330,8 @@ static void send_more(struct tn_task *task, struct tn_choice *choice)
     tn_buf_fini(&delta);
 }
 
-static void progress(struct tn_task *task, const struct tn_choice *choice,
-                     const struct tn_prompt_progress *progress)
+static void send_progress(struct tn_task *task, const struct tn_choice *choice,
+                          const struct tn_prompt_progress *progress)
 {
     struct tn_buf json = {0};
     tn_buf_append_text(&json, "{");
@@ -407,12 +407,12 @@ static const struct tn_task_format chat_format = {
     .heartbeat = ": waiting\n\n",
     .streams_arguments = true,
     .error = tn_openai_error,
-    .begin = begin_stream,
-    .more = send_more,
-    .progress = progress,
+    .begin_stream = begin_stream,
+    .send_more = send_more,
+    .send_progress = send_progress,
     .end_choice = end_choice,
-    .fail = tn_openai_stream_fail,
-    .end = end_answer,
+    .send_error = tn_openai_send_error,
+    .end_answer = end_answer,
 };
 
 /* ---- the request ---- */

@@ -354,11 +354,11 @@ static const struct tn_task_format text_format = {
     .stream_type = "text/event-stream",
     .heartbeat = ": waiting\n\n",
     .error = tn_openai_error,
-    .begin = begin_stream,
-    .more = send_more,
+    .begin_stream = begin_stream,
+    .send_more = send_more,
     .end_choice = end_choice,
-    .fail = tn_openai_stream_fail,
-    .end = end_answer,
+    .send_error = tn_openai_send_error,
+    .end_answer = end_answer,
 };
 
 /* ---- the request ---- */

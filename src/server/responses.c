@@ -293,7 +293,7 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
     tn_list_end(&items, task, choice);
 }
 
-static void fail(struct tn_task *task, const struct tn_refusal *refusal)
+static void send_error(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_buf json = {0};
     begin_event(&json, task, "error");
@@ -317,11 +317,11 @@ static const struct tn_task_format responses_format = {
     .heartbeat = ": waiting\n\n",
     .streams_arguments = true,
     .error = tn_openai_error,
-    .begin = begin_stream,
-    .more = send_more,
+    .begin_stream = begin_stream,
+    .send_more = send_more,
     .end_choice = end_choice,
-    .fail = fail,
-    .end = end_answer,
+    .send_error = send_error,
+    .end_answer = end_answer,
 };
 
 /* ---- requests ---- */

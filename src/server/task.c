@@ -193,7 +193,7 @@ void tn_task_break(struct tn_task *task)
 static void begin_stream(struct tn_task *task)
 {
     tn_stream_begin(task->conn, 200, task->format->stream_type);
-    task->format->begin(task);
+    task->format->begin_stream(task);
 }
 
 static bool has_stream(const struct tn_task *task)
@@ -201,11 +201,11 @@ static bool has_stream(const struct tn_task *task)
     return task->gen.streams && task->n_choices > 0;
 }
 
-static void beat(struct tn_task *task)
+static void write_heartbeat(struct tn_task *task)
 {
     const struct tn_task_format *format = task->format;
-    if (format->beat)
-        format->beat(task);
+    if (format->write_heartbeat)
+        format->write_heartbeat(task);
     else if (format->heartbeat)
         tn_task_write(task, format->heartbeat, strlen(format->heartbeat));
 }
@@ -215,7 +215,7 @@ void tn_task_tick(struct tn_task *task, uint64_t now_ns)
     if (!task->gen.streams)
         tn_waiting_tick(&task->waiting, task->conn, now_ns);
     else if (has_stream(task) && now_ns - task->waiting.written_ns > TN_HEARTBEAT_NS)
-        beat(task);
+        write_heartbeat(task);
 }
 
 /* Probes a client that shut down its side: the write fails if it is gone.  Before a stream has
@@ -224,7 +224,7 @@ static void on_end(void *arg)
 {
     struct tn_task *task = arg;
     if (has_stream(task))
-        beat(task);
+        write_heartbeat(task);
 }
 
 /* Reports the error to the client, in a stream as its last event. */
@@ -235,7 +235,7 @@ static void refuse(struct tn_task *task, const struct tn_refusal *refusal)
     task->is_ended = true;
     conn->user = (struct tn_conn_user){0};
     if (has_stream(task)) {
-        task->format->fail(task, refusal);
+        task->format->send_error(task, refusal);
         tn_stream_end(conn);
     } else {
         is_counted = tn_waiting_refuse(&task->waiting, conn, refusal, task->format->error);
@@ -334,7 +334,7 @@ static void end_answer(struct tn_task *task)
         return;
     conn->user = (struct tn_conn_user){0};
     task->is_ended = true;
-    task->format->end(task, &body);
+    task->format->end_answer(task, &body);
     if (task->gen.streams)
         tn_stream_end(conn);
     else if (body.failed)
@@ -406,7 +406,7 @@ static void take_token(struct tn_task *task, struct tn_choice *choice,
     tn_choice_take(task, choice, m);
     if (task->gen.streams && task->conn && !tn_choice_has_lost(choice) &&
         (tn_choice_has_more(task, choice) || task->gen.has_logprobs))
-        task->format->more(task, choice);
+        task->format->send_more(task, choice);
 }
 
 /* The first id of a prompt has no log-probabilities: its entries are empty. */
@@ -436,8 +436,8 @@ static void take_progress(struct tn_task *task, const struct tn_choice *choice,
         .ms = (tn_now_ns() - task->waiting.request_ns) / 1000000,
     };
     if (task->gen.streams && task->gen.returns_progress && task->conn &&
-        task->format->progress)
-        task->format->progress(task, choice, &progress);
+        task->format->send_progress)
+        task->format->send_progress(task, choice, &progress);
 }
 
 static void count(struct tn_server *server, const struct tern_generate_result *r)
@@ -466,7 +466,7 @@ static void take_end(struct tn_task *task, struct tn_choice *choice)
         fail(task, &refusal);
     } else if (task->conn && task->gen.streams) {
         if ((choice->calls || choice->thinking) && tn_choice_has_more(task, choice))
-            task->format->more(task, choice);
+            task->format->send_more(task, choice);
         task->format->end_choice(task, choice);
     }
     if (task->n_ended == task->n_choices)

@@ -73,20 +73,20 @@ struct tn_prompt_progress {
 struct tn_task_format {
     const char *stream_type; /* "text/event-stream" */
     const char *heartbeat;   /* sent in a stream after a pause; may be NULL */
-    void (*beat)(struct tn_task *task); /* writes a heartbeat that is not constant */
+    void (*write_heartbeat)(struct tn_task *task); /* one that is not constant; may be NULL */
     bool streams_arguments;  /* tool call arguments are streamed in pieces */
     tn_error_fn *error;
     /* Stream events: after the head; a choice has more output; it has ended; an error. */
-    void (*begin)(struct tn_task *task);
-    void (*more)(struct tn_task *task, struct tn_choice *choice);
+    void (*begin_stream)(struct tn_task *task);
+    void (*send_more)(struct tn_task *task, struct tn_choice *choice);
     /* More of a choice's prompt is computed; NULL: not reported. */
-    void (*progress)(struct tn_task *task, const struct tn_choice *choice,
-                     const struct tn_prompt_progress *progress);
+    void (*send_progress)(struct tn_task *task, const struct tn_choice *choice,
+                          const struct tn_prompt_progress *progress);
     void (*end_choice)(struct tn_task *task, struct tn_choice *choice);
-    void (*fail)(struct tn_task *task, const struct tn_refusal *refusal);
+    void (*send_error)(struct tn_task *task, const struct tn_refusal *refusal);
     /* All choices have ended, or none were requested: writes the end of a stream (tn_stream_write),
      * or appends the complete answer to *out. */
-    void (*end)(struct tn_task *task, struct tn_buf *out);
+    void (*end_answer)(struct tn_task *task, struct tn_buf *out);
 };
 
 struct tn_task {
