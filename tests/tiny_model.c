@@ -5,6 +5,7 @@
  */
 #include "tiny_model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -278,6 +279,17 @@ tern_status tiny_model_make(const char *path, const struct tiny_variant *variant
     struct tn_mwriter *w;
     tern_status status = tiny_model_write(&w, path, variant, err);
     return status ? status : tn_mwriter_commit(w, err);
+}
+
+bool tiny_model_open(struct tern_model **out, const char *path,
+                     const struct tiny_variant *variant)
+{
+    struct tern_error err;
+    if (tiny_model_make(path, variant, &err) == TERN_OK &&
+        tern_model_open(out, path, &err) == TERN_OK)
+        return true;
+    fprintf(stderr, "%s\n", err.detail);
+    return false;
 }
 
 tern_status tiny_model_image(struct tiny_image *out, const char *path,

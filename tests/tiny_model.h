@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "file/model_file_writer.h"
+#include "tern/tern.h"
 
 struct tiny_variant {
     uint32_t embed_layout; /* TERN_LAYOUT_Q8, _Q8_PLANES, _F16 or _BF16 */
@@ -33,6 +34,10 @@ tern_status tiny_model_write(struct tn_mwriter **out, const char *path,
 /* A finished file. */
 tern_status tiny_model_make(const char *path, const struct tiny_variant *variant,
                             struct tern_error *err);
+
+/* The same, opened.  false: the reason is printed. */
+bool tiny_model_open(struct tern_model **out, const char *path,
+                     const struct tiny_variant *variant);
 
 /* The bytes of such a file, which is written to `path` and removed. */
 struct tiny_image {

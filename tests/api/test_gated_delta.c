@@ -316,33 +316,13 @@ static void an_interrupted_evaluation_leaves_no_trace(void **state)
 
 /* ---- answers ---- */
 
-static void answer(struct talk *out, struct tern_session *s, uint32_t n,
-                   const struct talk *recorded)
-{
-    struct tern_sampler *sampler;
-    struct tern_sampler_params sp;
-    tern_sampler_params_default(&sp);
-    sp.repeat_penalty = 1;
-    sp.temperature = 0;
-    *out = (struct talk){.recorded = recorded, .vocab = VOCAB};
-    assert_ok(tern_sampler_create(&sampler, &sp, VOCAB, &e));
-    const struct tern_generate_params p = {.sampler = sampler, .max_tokens = 50,
-                                           .ignore_eos = true,
-                                           .n_draft = recorded ? TERN_MAX_DRAFT : 0,
-                                           .verify_all = true, .on_token = talk_on_token,
-                                           .arg = out,
-                                           .on_draft = recorded ? talk_on_draft : NULL};
-    assert_ok(tern_generate(s, ids, n, &p, &out->result, &e));
-    tern_sampler_free(sampler);
-}
-
 static void wrong_drafts_change_no_answer(void **state)
 {
     (void)state;
-    struct talk want, got;
+    struct talk want = {.vocab = VOCAB}, got = {.vocab = VOCAB};
     struct tern_session *plain = open_session(engine), *drafting = open_session(engine);
-    answer(&want, plain, 66, NULL);
-    answer(&got, drafting, 66, &want);
+    talk_answer(&want, plain, ids, 66, 50, 1, NULL);
+    talk_answer(&got, drafting, ids, 66, 50, 1, &want);
     assert_int_equal(got.n, want.n);
     assert_memory_equal(got.ids, want.ids, want.n * sizeof *want.ids);
     assert_true(got.result.n_accepted > 10 && got.result.n_accepted < got.result.n_drafted);

@@ -45,12 +45,9 @@ static int setup(void **state)
                                          .is_sparse = true,
                                          .context = N_RINGS_CTX,
                                          .window = WINDOW};
-    if (tiny_model_make(TINY_PATH, &variant, &e) != TERN_OK ||
-        tern_model_open(&tiny, TINY_PATH, &e) != TERN_OK ||
-        tern_model_open(&coarse, TINY_PATH, &e) != TERN_OK) {
-        fprintf(stderr, "%s\n", e.detail);
+    if (!tiny_model_open(&tiny, TINY_PATH, &variant) ||
+        tern_model_open(&coarse, TINY_PATH, &e) != TERN_OK)
         return 1;
-    }
     coarse_layers(coarse);
     for (uint32_t i = 0; i < N_RINGS_CTX; i++)
         ids[i] = 2 + i * 7919u % 1009 % (VOCAB - 2);
@@ -236,35 +233,16 @@ static void a_checkpoint_depends_on_the_text_alone(void **state)
 
 /* ---- drafts, files, memory ---- */
 
-static void answer(struct talk *out, struct tern_session *s, uint32_t n,
-                   const struct talk *recorded)
-{
-    struct tern_sampler *sampler;
-    struct tern_sampler_params sp;
-    tern_sampler_params_default(&sp);
-    sp.temperature = 0;
-    *out = (struct talk){.recorded = recorded, .vocab = VOCAB};
-    assert_ok(tern_sampler_create(&sampler, &sp, VOCAB, &e));
-    const struct tern_generate_params p = {.sampler = sampler, .max_tokens = 70,
-                                           .ignore_eos = true,
-                                           .n_draft = recorded ? TERN_MAX_DRAFT : 0,
-                                           .verify_all = true, .on_token = talk_on_token,
-                                           .arg = out,
-                                           .on_draft = recorded ? talk_on_draft : NULL};
-    assert_ok(tern_generate(s, ids, n, &p, &out->result, &e));
-    tern_sampler_free(sampler);
-}
-
 static void wrong_drafts_change_no_answer(void **state)
 {
     (void)state;
-    struct talk want, got;
+    struct talk want = {.vocab = VOCAB}, got = {.vocab = VOCAB};
     uint32_t n_wrong = 0;
     struct tern_session *blocks = open_session(tiny, N_BLOCKS_CTX, TERN_KV_Q8);
     struct tern_session *rings = open_session(tiny, N_RINGS_CTX, TERN_KV_Q8);
     for (uint32_t n = 200; n < 600; n += 57) {
-        answer(&want, blocks, n, NULL);
-        answer(&got, rings, n, &want);
+        talk_answer(&want, blocks, ids, n, 70, 1.1f, NULL);
+        talk_answer(&got, rings, ids, n, 70, 1.1f, &want);
         assert_int_equal(got.n, want.n);
         assert_memory_equal(got.ids, want.ids, want.n * sizeof *want.ids);
         n_wrong += got.result.n_drafted - got.result.n_accepted;

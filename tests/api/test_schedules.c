@@ -42,14 +42,10 @@ static int setup(void **state)
                                          .context = 2304};
     struct tiny_variant with_window = variant;
     with_window.window = 20;
-    if (tiny_model_make(TINY_PATH, &variant, &e) != TERN_OK ||
-        tern_model_open(&tiny, TINY_PATH, &e) != TERN_OK ||
+    if (!tiny_model_open(&tiny, TINY_PATH, &variant) ||
         tern_model_open(&coarse, TINY_PATH, &e) != TERN_OK ||
-        tiny_model_make(WINDOWED_PATH, &with_window, &e) != TERN_OK ||
-        tern_model_open(&windowed, WINDOWED_PATH, &e) != TERN_OK) {
-        fprintf(stderr, "%s\n", e.detail);
+        !tiny_model_open(&windowed, WINDOWED_PATH, &with_window))
         return 1;
-    }
     coarse_layers(coarse);
     return !demo_open(&demo, TERN_BUILD_DIR "/test_schedules.tern", 2);
 }
