@@ -35,7 +35,9 @@ struct tn_prefetch {
  *   C2                    columns of a list, in batches: 2 is the batch after the next
  *   PLANES, PLANES_FEW    rows of bit planes; one distance, l2 or l1
  *   KEYS, VALUES          a q8 cache
- *   SCALES                scales of column groups, beside the weights */
+ *   SCALES                scales of column groups, beside the weights
+ *   FLOATS                rows of floats and q8 tables, 4 at a time: l2 is the distance in rows, to
+ *                         the next 4, l1 the distance within each row */
 /* clang-format off */
 #define TN_PREFETCH_LIST(X)                                                   \
     /*             AVX-512            AVX2               others */            \
@@ -53,7 +55,8 @@ struct tn_prefetch {
     X(PLANES_FEW,  0, 8192, 0,        0, 0, 8192,        0, 0, 8192)          \
     X(KEYS,        0, 8192, 1024,     0, 8192, 1024,     0, 0, 8192)          \
     X(VALUES,      0, 0, 16384,       0, 0, 16384,       0, 0, 16384)         \
-    X(SCALES,      0, 0, 1024,        0, 0, 1024,        0, 0, 1024)
+    X(SCALES,      0, 0, 1024,        0, 0, 1024,        0, 0, 1024)          \
+    X(FLOATS,      0, 4, 1024,        0, 4, 1024,        0, 4, 1024)
 /* clang-format on */
 
 enum tn_prefetch_name {

@@ -7,12 +7,8 @@
 #include <string.h>
 
 #include "kern/kern.h"
+#include "kern/prefetch.h"
 #include "kern/x86/lanes_avx2.h"
-
-/* Prefetch distance in rows: while a line of a row is in use, the same line of the corresponding
- * row of the next tile is prefetched.  A distance in bytes would reach into rows of the current
- * tile. */
-#define ROWS_AHEAD 4u
 
 /* Loads eight weights as f32. */
 typedef __m256 load8_fn(const void *w);
@@ -45,6 +41,15 @@ struct matrix {
     uint32_t cols;
 };
 
+/* Requests lines ahead of one that is in use: the same line of the next tile, because a large
+ * distance in bytes would reach into rows of this one, and a line shortly before its use. */
+static TN_ALWAYS_INLINE void request_line(const char *line, const struct matrix *m)
+{
+    const struct tn_prefetch ahead = TN_PREFETCH_OF(FLOATS);
+    tn_request_l2(line + ahead.l2 * m->row_bytes, ahead);
+    tn_request_l1(line + ahead.l1, ahead);
+}
+
 /* Adds 16 columns of the tile: weights at w (rows are row_bytes apart), inputs at x. */
 static TN_ALWAYS_INLINE void tile_step(__m256 sum[4][2], load8_fn *load8, const char *w,
                                        const struct matrix *m, uint32_t n_rows, const float *x,
@@ -75,7 +80,7 @@ static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uin
     size_t c = 0;
     for (; c + step <= m->cols; c += step) {
         for (uint32_t r = 0; r < n_rows; r++)
-            TN_PREFETCH(row + (r + ROWS_AHEAD) * m->row_bytes + c * m->value_bytes);
+            request_line(row + r * m->row_bytes + c * m->value_bytes, m);
         for (size_t i = c; i < c + step; i += 16)
             tile_step(sum, load8, row + i * m->value_bytes, m, n_rows, x + i, x_stride, n_tokens);
     }

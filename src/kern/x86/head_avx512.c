@@ -2,17 +2,14 @@
  *
  * Logits, AVX-512.  A tile is 4 rows x up to 4 tokens, one accumulator each, which is the 16 lanes
  * of the lane order.  The weights of a tile are loaded and widened once for all its tokens, and the
- * four rows keep four independent addition chains busy.  For one token memory is the limit: single
- * rows are one stream, which the processor reads 1.5 times as fast as four streams (Zen 5). Per 16
- * weights and token: load + widen, convert, multiply, add.
+ * four rows keep four independent addition chains busy.  For one token memory is the limit: the
+ * lines of the next four rows are requested into the second-level cache, because the processor
+ * itself does not read ahead of four streams fast enough.  Per 16 weights and token: load + widen,
+ * convert, multiply, add.
  */
 #include "kern/kern.h"
+#include "kern/prefetch.h"
 #include "kern/x86/lanes_avx512.h"
-
-/* Prefetch distance in rows: while a line of a row is in use, the same line of the corresponding
- * row of the next tile is prefetched.  A distance in bytes would reach into rows of the current
- * tile. */
-#define ROWS_AHEAD 4u
 
 /* Loads the weights c .. c + 15 of a row as f32, zero where `mask` has no bit. */
 typedef __m512 load16_fn(const void *row, size_t c, __mmask16 mask);
@@ -45,6 +42,15 @@ struct matrix {
     uint32_t value_bytes;
     uint32_t cols;
 };
+
+/* Requests lines ahead of one that is in use: the same line of the next tile, because a large
+ * distance in bytes would reach into rows of this one, and a line shortly before its use. */
+static TN_ALWAYS_INLINE void request_line(const char *line, const struct matrix *w)
+{
+    const struct tn_prefetch ahead = TN_PREFETCH_OF(FLOATS);
+    tn_request_l2(line + ahead.l2 * w->row_bytes, ahead);
+    tn_request_l1(line + ahead.l1, ahead);
+}
 
 /* Adds the columns c .. c + 15 of the tile. */
 static TN_ALWAYS_INLINE void tile_step(__m512 sum[4][4], load16_fn *load16, const struct matrix *w,
@@ -85,8 +91,8 @@ static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load
     size_t c = 0;
     size_t step = 64 / w->value_bytes; /* one cache line of each row */
     for (; c + step <= w->cols; c += step) {
-        for (uint32_t r = 0; r < n_rows && n_rows > 1; r++)
-            TN_PREFETCH(row + (r + ROWS_AHEAD) * w->row_bytes + c * w->value_bytes);
+        for (uint32_t r = 0; r < n_rows; r++)
+            request_line(row + r * w->row_bytes + c * w->value_bytes, w);
         for (size_t i = 0; i < step; i += 16)
             tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c + i, 0xFFFF);
     }
@@ -110,7 +116,7 @@ static TN_ALWAYS_INLINE void gemv(float *dst, size_t dst_stride, load16_fn *load
                                   const float *x, size_t x_stride, uint32_t n_tokens)
 {
     uint32_t r = 0;
-    for (; n_tokens > 1 && r + 4 <= n_rows; r += 4) {
+    for (; r + 4 <= n_rows; r += 4) {
         uint32_t t = 0;
         for (; t + 4 <= n_tokens; t += 4)
             tile(dst + t * dst_stride, dst_stride, load16, w, scales, r, 4, x + t * x_stride,
