@@ -167,6 +167,16 @@ dense_prefill() {
             ($(instruction_peak "$4") * $2 * 1e7))")"
 }
 
+# draft_head NAME THREADS LEVEL: decoding with drafts of the model's head, of which every fifth
+# position is wrong, relative to decoding without.
+draft_head() {
+    what="$1, $3, $2 threads: draft head, 4 of 5 positions right"
+    bench "$1" --threads "$2" --depths 0 --cpu "$3" --draft 3 --draft-wrong 5
+    if [ "$3" = avx512 ]; then least "$what" 1.4 x "$(draft_ratio "$1")"
+    else row "$what" - "$(draft_ratio "$1") x" -
+    fi
+}
+
 section_dense() {
     passes "dense models, folders and GGUF files: goldens" golden_families
     passes "blocks: known answers" test_blocks
@@ -192,6 +202,11 @@ section_dense() {
             rm -f "$work/$name.gguf" "$work/$name.tern"
         done
     done
+    random_model qwen35-4b qwen35-4b --draft-head
+    for level in $(levels_of); do
+        for threads in 1 2; do draft_head qwen35-4b $threads "$level"; done
+    done
+    rm -f "$work/qwen35-4b.gguf" "$work/qwen35-4b.tern"
     random_model qwen35-35b qwen35-35b --layers 10
     bench qwen35-35b --threads 1,2 --depths 128 --inputs 8
     for threads in 1 2; do
