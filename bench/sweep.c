@@ -59,7 +59,7 @@ static const struct choices streams = {{0, 12288, 16384}, {0, 4096, 8192, 12288,
                                        {0, 512, 1024, 2048, 4096, 8192}, 3, 6, 6, false};
 static const struct choices lists = {{0}, {0, 4096, 8192, 10240, 12288, 16384, 24576},
                                      {0, 1024, 2048, 4096, 6144}, 1, 7, 5, false};
-static const struct choices batches = {{0}, {0, 2}, {0, 1}, 1, 2, 2, false};
+static const struct choices batches = {{0}, {0, 2, 3}, {0, 1}, 1, 3, 2, false};
 static const struct choices rows = {{0}, {0, 2048, 4096, 8192, 16384, 24576},
                                     {0, 2048, 4096, 8192, 16384}, 1, 6, 5, true};
 

@@ -82,7 +82,7 @@ static TN_ALWAYS_INLINE void gemv_t2(int32_t *dst, const struct tn_ternary *w, u
 /* Adds the first batch and requests the lines of the others at the same pace. sums [n_blocks *
  * PARTS][4]: field q of part k of a block holds its rows 64 q + PART_ROWS k ... */
 static void c2_add_batch(struct wide (*sums)[4], uint32_t n_blocks,
-                         const struct c2_batch batches[3], const uint8_t *tables)
+                         const struct c2_batch batches[C2_BATCHES], const uint8_t *tables)
 {
     const uint8_t *const *col = batches[0].col;
     for (uint32_t b = 0; b < n_blocks * PARTS; b++) {
@@ -90,12 +90,8 @@ static void c2_add_batch(struct wide (*sums)[4], uint32_t n_blocks,
         memset(p, 0, sizeof p);
 #pragma GCC unroll 8
         for (uint32_t k = 0; k < BATCH_COLS; k += 2) {
-            if (k % PARTS == 0) {
-                tn_request_l2(batches[2].col[k + b % PARTS] + b / PARTS * 64,
-                              TN_PREFETCH_OF(C2));
-                tn_request_l1(batches[1].col[k + b % PARTS] + b / PARTS * 64,
-                              TN_PREFETCH_OF(C2));
-            }
+            if (k % PARTS == 0)
+                c2_request(batches, k + b % PARTS, b / PARTS * 64);
             add_columns(p, col[k] + b * PART_ROWS, col[k + 1] + b * PART_ROWS,
                         tables + k / 2 * PAIR_BYTES);
         }
@@ -117,7 +113,7 @@ static TN_ALWAYS_INLINE void gemv_c2(int32_t *dst, const struct c2_list *list, u
     const uint32_t n_blocks = n_rows / 256;
     struct wide sums[C2_MAX_PARTS][4];
     _Alignas(32) uint8_t tables[BATCH_BYTES];
-    struct c2_batch batches[3];
+    struct c2_batch batches[C2_BATCHES];
 
     memset(dst, 0, n_rows * sizeof *dst);
     c2_first_batches(batches, list, BATCH_COLS);

@@ -32,7 +32,7 @@ struct tn_prefetch {
  *   T5                    weights of the layout T5
  *   BLOCKS, BLOCKS_FEW    cells of matrices in blocks, one row of inputs, 2 to 8 rows
  *   R2, R2_FEW            rows of a list, at a distance of whole rows
- *   C2                    columns of a list, in batches: 2 is the batch after the next
+ *   C2                    columns of a list, in batches of a kernel: 1 is the next
  *   PLANES, PLANES_FEW    rows of bit planes; one distance, l2 or l1
  *   KEYS, VALUES          a q8 cache
  *   SCALES                scales of column groups, beside the weights
@@ -50,7 +50,7 @@ struct tn_prefetch {
     X(BLOCKS_FEW,  12288, 8192, 4096, 12288, 8192, 4096, 12288, 8192, 4096)   \
     X(R2,          0, 10240, 0,       0, 8192, 4096,     0, 8192, 4096)       \
     X(R2_FEW,      0, 8192, 4096,     0, 8192, 4096,     0, 8192, 4096)       \
-    X(C2,          0, 2, 1,           0, 2, 1,           0, 2, 1)             \
+    X(C2,          0, 3, 1,           0, 2, 1,           0, 2, 1)             \
     X(PLANES,      0, 8192, 0,        0, 0, 8192,        0, 0, 8192)          \
     X(PLANES_FEW,  0, 8192, 0,        0, 0, 8192,        0, 0, 8192)          \
     X(KEYS,        0, 8192, 1024,     0, 8192, 1024,     0, 0, 8192)          \

@@ -101,8 +101,10 @@ struct c2_list {
     uint32_t n_cols;
 };
 
-/* The columns that a kernel adds together.  The lines of the next two batches are prefetched
- * meanwhile (prefetch.h). */
+/* The columns that a kernel adds together.  Lines of the next C2_MAX_AHEAD batches may be
+ * prefetched meanwhile; the distances in prefetch.h are indices into an array of C2_BATCHES. */
+#define C2_MAX_AHEAD 3u
+#define C2_BATCHES (C2_MAX_AHEAD + 1)
 struct c2_batch {
     const uint8_t *col[C2_MAX_BATCH];
     int8_t x[C2_MAX_BATCH];
@@ -117,20 +119,29 @@ static inline void c2_fill_batch(struct c2_batch *batch, const struct c2_list *l
                         i, list->n_cols);
 }
 
-static inline void c2_first_batches(struct c2_batch batches[3], const struct c2_list *list,
-                                    uint32_t n)
+static inline void c2_first_batches(struct c2_batch batches[C2_BATCHES],
+                                    const struct c2_list *list, uint32_t n)
 {
-    for (uint32_t k = 0; k < 3; k++)
+    for (uint32_t k = 0; k < C2_BATCHES; k++)
         c2_fill_batch(&batches[k], list, n, k * n);
 }
 
 /* Advances past the batch that began at index i. */
-static inline void c2_next_batches(struct c2_batch batches[3], const struct c2_list *list,
-                                   uint32_t n, uint32_t i)
+static inline void c2_next_batches(struct c2_batch batches[C2_BATCHES],
+                                   const struct c2_list *list, uint32_t n, uint32_t i)
 {
-    batches[0] = batches[1];
-    batches[1] = batches[2];
-    c2_fill_batch(&batches[2], list, n, i + 3 * n);
+    for (uint32_t k = 0; k < C2_MAX_AHEAD; k++)
+        batches[k] = batches[k + 1];
+    c2_fill_batch(&batches[C2_MAX_AHEAD], list, n, i + C2_BATCHES * n);
+}
+
+/* Requests one line of each of two later batches: that at `offset` in column k. */
+static TN_ALWAYS_INLINE void c2_request(const struct c2_batch batches[C2_BATCHES], uint32_t k,
+                                        uint32_t offset)
+{
+    const struct tn_prefetch ahead = TN_PREFETCH_OF(C2);
+    tn_request_l2(batches[ahead.l2].col[k] + offset, ahead);
+    tn_request_l1(batches[ahead.l1].col[k] + offset, ahead);
 }
 
 #endif

@@ -230,7 +230,7 @@ void tn_gemv_t2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
 
 /* ---- C2 ---- */
 
-/* Half of the columns that fit the byte sums, so that three batches and the sums fit the
+/* Half of the columns that fit the byte sums, so that two batches and the sums fit the
  * first-level cache. */
 #define C2_BATCH_COLS 12u
 #define C2_MAX_VECTORS (TN_C2_MAX_ROWS / 64)
@@ -262,8 +262,8 @@ static inline uint32_t c2_from_middle(uint32_t i, uint32_t n)
 }
 
 /* Adds the first batch and requests the lines of the others at the same pace. */
-static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_batch batches[3],
-                         const uint8_t *tables)
+static void c2_add_batch(struct wide *sums, uint32_t n_blocks,
+                         const struct c2_batch batches[C2_BATCHES], const uint8_t *tables)
 {
     const uint8_t *const *col = batches[0].col;
     for (uint32_t i_block = 0; i_block < n_blocks; i_block++) {
@@ -271,10 +271,8 @@ static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_b
         struct planes p[4];
         memset(p, 0, sizeof p);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 3) {
-            for (uint32_t i = k; i < k + 3; i++) {
-                tn_request_l2(batches[2].col[i] + b * 64, TN_PREFETCH_OF(C2));
-                tn_request_l1(batches[1].col[i] + b * 64, TN_PREFETCH_OF(C2));
-            }
+            for (uint32_t i = k; i < k + 3; i++)
+                c2_request(batches, i, b * 64);
             add_columns(p, load(col[k] + b * 64), load(col[k + 1] + b * 64),
                         load(col[k + 2] + b * 64), tables + k / 3 * 128);
         }
@@ -290,7 +288,7 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
     uint8_t tables[C2_BATCH_COLS / 3 * 128] __attribute__((aligned(64)));
-    struct c2_batch batches[3];
+    struct c2_batch batches[C2_BATCHES];
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
     c2_first_batches(batches, &list, C2_BATCH_COLS);
