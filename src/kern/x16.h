@@ -85,20 +85,25 @@ static TN_ALWAYS_INLINE void x16_add_sums(struct x16_sums *s)
     *s = (struct x16_sums){s->of_64 + 2, s->minus_32 + 4, s->minus_16 + 8};
 }
 
-/* x [TN_X16_BLOCK]; returns the factor. */
+/* x [TN_X16_BLOCK]; returns the factor.  Rounding, splitting and summing are separate loops: with
+ * a sum of 16 columns inside, compilers do not vectorise the rounding. */
 static TN_ALWAYS_INLINE float quant_x16_block(int8_t *restrict high, int8_t *restrict low,
                                               int32_t *restrict minus_16, const float *restrict x)
 {
     const float largest = x16_largest(x, TN_X16_BLOCK), a = largest > 1e-30f ? largest : 1e-30f;
     const float s = (float)TN_I16_MAX / a;
-    for (uint32_t part = 0; part < 8; part++, x += 16, high += 16, low += 16) {
+    int32_t q[TN_X16_BLOCK];
+    for (uint32_t k = 0; k < TN_X16_BLOCK; k++)
+        q[k] = x16_round(x[k] * s, TN_I16_MAX);
+    for (uint32_t k = 0; k < TN_X16_BLOCK; k++) {
+        const int32_t h = (q[k] + 128) >> 8;
+        high[k] = (int8_t)h;
+        low[k] = (int8_t)(q[k] - h * 256);
+    }
+    for (uint32_t part = 0; part < 8; part++) {
         int32_t sum = 0;
-        for (uint32_t k = 0; k < 16; k++) {
-            const int32_t q = x16_round(x[k] * s, TN_I16_MAX), h = (q + 128) >> 8;
-            high[k] = (int8_t)h;
-            low[k] = (int8_t)(q - h * 256);
-            sum -= q;
-        }
+        for (uint32_t k = 0; k < 16; k++)
+            sum -= q[16 * part + k];
         minus_16[part] = sum;
     }
     return a / (float)TN_I16_MAX;

@@ -41,13 +41,15 @@ static TN_ALWAYS_INLINE float quant_x8_block(int8_t *restrict q, int32_t *restri
 {
     const float largest = x16_largest(x, TN_X8_BLOCK), a = largest > 1e-30f ? largest : 1e-30f;
     const float s = (float)X8_MOST / a;
-    for (uint32_t i = 0; i < 2; i++, q += 16, x += 16) {
+    int32_t v[TN_X8_BLOCK];
+    for (uint32_t k = 0; k < TN_X8_BLOCK; k++)
+        v[k] = x16_round(x[k] * s, X8_MOST);
+    for (uint32_t k = 0; k < TN_X8_BLOCK; k++)
+        q[k] = (int8_t)v[k];
+    for (uint32_t i = 0; i < 2; i++) {
         int32_t sum = 0;
-        for (uint32_t k = 0; k < 16; k++) {
-            const int32_t v = x16_round(x[k] * s, X8_MOST);
-            q[k] = (int8_t)v;
-            sum -= v;
-        }
+        for (uint32_t k = 0; k < 16; k++)
+            sum -= v[16 * i + k];
         halves[i] = sum;
     }
     *start = halves[0] + halves[1];
