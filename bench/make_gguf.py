@@ -333,7 +333,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--size", choices=SIZES, default="bonsai-4b")
-    parser.add_argument("--type", choices=[*TERNARY, *BLOCKS, "q4_k_m"])
+    parser.add_argument("--type", choices=[*TERNARY, *BLOCKS, "q4_k_m", "f16"])
     parser.add_argument("--layers", type=int)
     parser.add_argument("--vocab", type=int)
     parser.add_argument("--seed", type=int, default=1)
