@@ -50,7 +50,7 @@ static struct tn_call_dims dims_of(const char *op, uint32_t n, enum fill fill)
         d.head_dim = 2 * n;
         d.head_stride = 2 * n + n % 3 * 5;
     } else if (is_op(op, "gemv_")) {
-        d.n_rows = 1 + random_u32() % 9;
+        d.n_rows = 1 + random_u32() % 20;
         d.n_tokens = 1 + random_u32() % 9;
         d.x_stride = n + n % 3;
         d.dst_stride = d.n_rows + n % 2;

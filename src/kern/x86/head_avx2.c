@@ -2,13 +2,18 @@
  *
  * Logits, AVX2.  The 16 lanes of the lane order are two registers.  A tile is 4 rows x 1 token or 1
  * row x 4 tokens: eight accumulators; in the second the weights are widened once for all tokens.
- * Per 8 weights and token: load + widen, convert, multiply, add.
+ * The second is computed for a block of rows in chunks of columns, because four rows of inputs
+ * exceed the first-level cache.  Per 8 weights and token: load + widen, convert, multiply, add.
  */
 #include <string.h>
 
 #include "kern/kern.h"
 #include "kern/prefetch.h"
 #include "kern/x86/lanes_avx2.h"
+
+/* A chunk of the inputs of 4 tokens takes 16 kB, the accumulators of a block 4 kB. */
+#define CHUNK 1024u
+#define BLOCK_ROWS 16u
 
 /* Loads eight weights as f32. */
 typedef __m256 load8_fn(const void *w);
@@ -66,28 +71,28 @@ static TN_ALWAYS_INLINE void tile_step(__m256 sum[4][2], load8_fn *load8, const 
     }
 }
 
-/* The sums of n_rows x n_tokens dot products, (4, 1), (1, 4) or (1, 1), constants after
- * inlining. */
-static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uint32_t first_row,
-                                    uint32_t n_rows, const float *x, size_t x_stride,
-                                    uint32_t n_tokens)
+/* Adds the columns from `begin`, a multiple of 16, to `end`, another or the number of columns. */
+static TN_ALWAYS_INLINE void tile_add(__m256 total[4][2], load8_fn *load8, const struct matrix *m,
+                                      const char *row, uint32_t n_rows, const float *x,
+                                      size_t x_stride, uint32_t n_tokens, size_t begin, size_t end)
 {
-    const char *row = m->data + first_row * m->row_bytes;
     __m256 sum[4][2];
-    for (uint32_t i = 0; i < 4; i++)
-        sum[i][0] = sum[i][1] = _mm256_setzero_ps();
-    size_t step = 64 / m->value_bytes; /* one cache line of each row */
-    size_t c = 0;
-    for (; c + step <= m->cols; c += step) {
+    for (uint32_t i = 0; i < n_rows * n_tokens; i++) {
+        sum[i][0] = total[i][0];
+        sum[i][1] = total[i][1];
+    }
+    const size_t step = 64 / m->value_bytes; /* one cache line of each row */
+    size_t c = begin;
+    for (; c + step <= end; c += step) {
         for (uint32_t r = 0; r < n_rows; r++)
             request_line(row + r * m->row_bytes + c * m->value_bytes, m);
         for (size_t i = c; i < c + step; i += 16)
             tile_step(sum, load8, row + i * m->value_bytes, m, n_rows, x + i, x_stride, n_tokens);
     }
-    for (; c + 16 <= m->cols; c += 16)
+    for (; c + 16 <= end; c += 16)
         tile_step(sum, load8, row + c * m->value_bytes, m, n_rows, x + c, x_stride, n_tokens);
-    size_t left = m->cols - c;
-    if (left > 0) { /* zero weights and inputs leave a lane unchanged */
+    if (c < end) { /* zero weights and inputs leave a lane unchanged */
+        const size_t left = end - c;
         char last_w[4][64] = {{0}};
         float last_x[4][16] = {{0}};
         struct matrix last = {last_w[0], m->value_bytes, sizeof last_w[0], 16};
@@ -97,6 +102,23 @@ static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uin
             memcpy(last_x[t], x + t * x_stride + c, left * sizeof x[0]);
         tile_step(sum, load8, last.data, &last, n_rows, last_x[0], 16, n_tokens);
     }
+    for (uint32_t i = 0; i < n_rows * n_tokens; i++) {
+        total[i][0] = sum[i][0];
+        total[i][1] = sum[i][1];
+    }
+}
+
+/* The sums of n_rows x n_tokens dot products, (4, 1), (1, 4) or (1, 1), constants after
+ * inlining. */
+static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uint32_t first_row,
+                                    uint32_t n_rows, const float *x, size_t x_stride,
+                                    uint32_t n_tokens)
+{
+    __m256 sum[4][2];
+    for (uint32_t i = 0; i < 4; i++)
+        sum[i][0] = sum[i][1] = _mm256_setzero_ps();
+    tile_add(sum, load8, m, m->data + first_row * m->row_bytes, n_rows, x, x_stride, n_tokens, 0,
+             m->cols);
     return tree_sum_4((const __m256(*)[2])sum);
 }
 
@@ -110,55 +132,60 @@ struct logits {
     uint32_t n_tokens;
 };
 
-/* One row times the tokens from t on. */
-static TN_ALWAYS_INLINE void gemv_row(const struct logits *l, load8_fn *load8,
-                                      const struct matrix *m, uint32_t r, uint32_t t, uint32_t end)
+/* Four tokens times up to BLOCK_ROWS rows. */
+static TN_ALWAYS_INLINE void gemv_block(const struct logits *l, load8_fn *load8,
+                                        const struct matrix *m, uint32_t first, uint32_t n_rows,
+                                        uint32_t t)
 {
-    float scale = l->scales ? l->scales[r] : 1.0f;
-    for (; t + 4 <= end; t += 4) {
-        __m128 sums = tile(load8, m, r, 1, l->x + t * l->x_stride, l->x_stride, 4);
+    __m256 sum[BLOCK_ROWS][4][2];
+    const float *x = l->x + t * l->x_stride;
+    memset(sum, 0, n_rows * sizeof sum[0]);
+    for (size_t c = 0; c < m->cols; c += CHUNK)
+        for (uint32_t r = 0; r < n_rows; r++)
+            tile_add(sum[r], load8, m, m->data + (first + r) * m->row_bytes, 1, x, l->x_stride, 4,
+                     c, TN_MIN(c + CHUNK, m->cols));
+    for (uint32_t r = 0; r < n_rows; r++) {
         float four[4];
-        _mm_storeu_ps(four, _mm_mul_ps(sums, _mm_set1_ps(scale)));
+        _mm_storeu_ps(four, _mm_mul_ps(tree_sum_4((const __m256(*)[2])sum[r]),
+                                       _mm_set1_ps(l->scales ? l->scales[first + r] : 1.0f)));
         for (uint32_t i = 0; i < 4; i++)
-            l->dst[(t + i) * l->dst_stride + r] = four[i];
-    }
-    for (; t < end; t++) {
-        __m128 sum = tile(load8, m, r, 1, l->x + t * l->x_stride, l->x_stride, 1);
-        l->dst[t * l->dst_stride + r] = _mm_cvtss_f32(sum) * scale;
+            l->dst[(t + i) * l->dst_stride + first + r] = four[i];
     }
 }
 
-/* One instance per type, because it is large. */
-typedef void row_fn(const struct logits *l, const struct matrix *m, uint32_t r, uint32_t t,
-                    uint32_t end);
-#define GEMV_ROW(type)                                                                             \
-    static TN_NOINLINE void gemv_row_##type(const struct logits *l, const struct matrix *m,        \
-                                            uint32_t r, uint32_t t, uint32_t end)                  \
-    {                                                                                              \
-        gemv_row(l, load8_##type, m, r, t, end);                                                   \
-    }
-GEMV_ROW(q8)
-GEMV_ROW(f32)
-GEMV_ROW(f16)
-GEMV_ROW(bf16)
-
-static TN_ALWAYS_INLINE void gemv(const struct logits *l, load8_fn *load8, row_fn *row,
-                                  const struct matrix *m, uint32_t n_rows)
+/* One token times 4 rows or 1. */
+static TN_ALWAYS_INLINE void gemv_one(const struct logits *l, load8_fn *load8,
+                                      const struct matrix *m, uint32_t r, uint32_t n_rows,
+                                      uint32_t t)
 {
-    uint32_t in_fours = l->n_tokens / 4 * 4;
-    uint32_t r = 0;
-    for (; r + 4 <= n_rows; r += 4) {
-        for (uint32_t i = 0; i < 4 && in_fours > 0; i++)
-            row(l, m, r + i, 0, in_fours);
-        for (uint32_t t = in_fours; t < l->n_tokens; t++) {
-            __m128 sums = tile(load8, m, r, 4, l->x + t * l->x_stride, l->x_stride, 1);
-            if (l->scales)
-                sums = _mm_mul_ps(sums, _mm_loadu_ps(l->scales + r));
-            _mm_storeu_ps(l->dst + t * l->dst_stride + r, sums);
-        }
-    }
-    for (; r < n_rows; r++)
-        row(l, m, r, 0, l->n_tokens);
+    float *dst = l->dst + t * l->dst_stride + r;
+    __m128 sums = tile(load8, m, r, n_rows, l->x + t * l->x_stride, l->x_stride, 1);
+    if (n_rows == 1)
+        *dst = l->scales ? _mm_cvtss_f32(sums) * l->scales[r] : _mm_cvtss_f32(sums);
+    else
+        _mm_storeu_ps(dst, l->scales ? _mm_mul_ps(sums, _mm_loadu_ps(l->scales + r)) : sums);
+}
+
+/* The rows of a block times all tokens. */
+static TN_ALWAYS_INLINE void gemv_rows(const struct logits *l, load8_fn *load8,
+                                       const struct matrix *m, uint32_t r, uint32_t end)
+{
+    const uint32_t in_fours = l->n_tokens / 4 * 4;
+    for (uint32_t t = 0; t < in_fours; t += 4)
+        gemv_block(l, load8, m, r, end - r, t);
+    for (; r + 4 <= end; r += 4)
+        for (uint32_t t = in_fours; t < l->n_tokens; t++)
+            gemv_one(l, load8, m, r, 4, t);
+    for (; r < end; r++)
+        for (uint32_t t = in_fours; t < l->n_tokens; t++)
+            gemv_one(l, load8, m, r, 1, t);
+}
+
+static TN_ALWAYS_INLINE void gemv(const struct logits *l, load8_fn *load8, const struct matrix *m,
+                                  uint32_t n_rows)
+{
+    for (uint32_t r = 0; r < n_rows; r += BLOCK_ROWS)
+        gemv_rows(l, load8, m, r, TN_MIN(r + BLOCK_ROWS, n_rows));
 }
 
 void tn_gemv_q8_f32_avx2(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
@@ -167,7 +194,7 @@ void tn_gemv_q8_f32_avx2(float *dst, size_t dst_stride, const int8_t *w, const f
 {
     struct matrix m = {(const char *)w, 1, cols, cols};
     struct logits l = {dst, dst_stride, scales, x, x_stride, n_tokens};
-    gemv(&l, load8_q8, gemv_row_q8, &m, n_rows);
+    gemv(&l, load8_q8, &m, n_rows);
 }
 
 void tn_gemv_f32_f32_avx2(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
@@ -175,7 +202,7 @@ void tn_gemv_f32_f32_avx2(float *dst, size_t dst_stride, const float *w, uint32_
 {
     struct matrix m = {(const char *)w, 4, (size_t)cols * 4, cols};
     struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
-    gemv(&l, load8_f32, gemv_row_f32, &m, n_rows);
+    gemv(&l, load8_f32, &m, n_rows);
 }
 
 void tn_gemv_f16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
@@ -183,7 +210,7 @@ void tn_gemv_f16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint
 {
     struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
     struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
-    gemv(&l, load8_f16, gemv_row_f16, &m, n_rows);
+    gemv(&l, load8_f16, &m, n_rows);
 }
 
 void tn_gemv_bf16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
@@ -191,5 +218,5 @@ void tn_gemv_bf16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uin
 {
     struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
     struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
-    gemv(&l, load8_bf16, gemv_row_bf16, &m, n_rows);
+    gemv(&l, load8_bf16, &m, n_rows);
 }
