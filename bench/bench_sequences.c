@@ -3,12 +3,13 @@
  * Measures answers written at the same time: tokens per second of all together, for 1, 2, 4 and 8
  * requests with different prompts, from when all prompts are read.
  *
- *   bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL]]]
+ *   bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL [INPUTS]]]]
  *   bench_sequences MODEL.tern THREADS TOKENS LEVEL REQUESTS COMMON
  *
- * LEVEL is the highest level of kernels, as with --cpu, or "best".  The second form runs only
- * REQUESTS requests whose prompts share a prefix of COMMON ids, and prints the size of their
- * caches, their speed, and how long one more of them waits for its first token.
+ * LEVEL is the highest level of kernels, as with --cpu, or "best"; INPUTS is 16 or 8, as with
+ * --inputs.  The second form runs only REQUESTS requests whose prompts share a prefix of COMMON
+ * ids, and prints the size of their caches, their speed, and how long one more of them waits for
+ * its first token.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,19 +147,27 @@ static uint32_t number(int argc, char **argv, int i, uint32_t otherwise)
     return argc > i ? (uint32_t)atoi(argv[i]) : otherwise;
 }
 
+static enum tern_inputs_as inputs_as(int argc, char **argv)
+{
+    if (argc != 6)
+        return TERN_INPUTS_AS_MODEL;
+    return strcmp(argv[5], "8") == 0 ? TERN_INPUTS_AS_8 : TERN_INPUTS_AS_16;
+}
+
 int main(int argc, char **argv)
 {
     static struct tern_sysinfo machine;
     struct tern_error err;
-    const uint32_t n_requests = number(argc, argv, 5, 0);
-    if (argc < 2 || argc == 6 || n_requests > MOST) {
+    const uint32_t n_requests = argc > 6 ? number(argc, argv, 5, 0) : 0;
+    if (argc < 2 || n_requests > MOST) {
         fprintf(stderr, "usage: bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL "
-                        "[REQUESTS COMMON]]]]\n");
+                        "[INPUTS | REQUESTS COMMON]]]]\n");
         return 2;
     }
     struct setup s = {.n_new = number(argc, argv, 3, 32), .n_common = number(argc, argv, 6, 0)};
     const struct tern_engine_params ep = {
         .n_threads = number(argc, argv, 2, 0),
+        .inputs = inputs_as(argc, argv),
         .cpu_level = argc > 4 && strcmp(argv[4], "best") != 0 ? argv[4] : NULL};
     const struct tern_scheduler_params sp = {
         .n_sequences = MOST, .n_ctx = 512 + s.n_common, .kv = TERN_KV_F16};

@@ -86,6 +86,16 @@ static TN_ALWAYS_INLINE void x8_add(float *restrict y, const float *restrict t,
         y[i] += t[i] * scales[i];
 }
 
+/* x8_sum_tiles of x8_gemv.h for levels where several inputs gain only from the cached weights. */
+#define X8_TILE_BY_TILE                                                                            \
+    static TN_ALWAYS_INLINE void x8_sum_tiles(float (*sum)[64], const uint8_t *tile,               \
+                                              uint32_t n_blocks, const struct x8_digits *d,        \
+                                              const struct x8 *x, uint32_t n)                      \
+    {                                                                                              \
+        for (uint32_t t = 0; t < n; t++)                                                           \
+            x8_sum_tile(sum[t], tile, n_blocks, &d[t], &x[t]);                                     \
+    }
+
 #define X8_INPUTS_DEFINE(isa)                                                                      \
     void tn_quant_x8_##isa(void *x8, const float *x, uint32_t n)                                   \
     {                                                                                              \
