@@ -6,9 +6,10 @@
 # Other programs are named by the environment, and run on the same GGUF file in turn with tern:
 #   TERN_LLAMA_BENCH  llama-bench of mainline llama.cpp
 #   TERN_IK_BENCH     llama-bench of ik_llama.cpp
+#   TERN_IK_QUANTIZE  its llama-quantize, which makes IQ2_BN of the 27B from Q8_0
 # Without them their rows say "not measured".
 #
-# The 27B is measured on 16 of its 64 layers, the 35B on 10 of 40.
+# The 27B is measured on 16 of its 64 layers ($TERN_ACCEPT_LAYERS), the 35B on 10 of 40.
 
 # say_machine: the first rows of each section.
 say_machine() {
@@ -69,10 +70,11 @@ random_model() {
     sync
 }
 
-# peer PROGRAM NAME THREADS OPTIONS...: its tok/s on the GGUF file, "nan" without the program.
+# peer PROGRAM NAME THREADS OPTIONS...: its tok/s on the GGUF file, "nan" without the program or the
+# file.
 peer() {
     program=$1 name=$2 n=$3; shift 3
-    if [ ! -x "$program" ]; then echo nan; return; fi
+    if [ ! -x "$program" ] || [ ! -e "$work/$name.gguf" ]; then echo nan; return; fi
     "$program" -m "$work/$name.gguf" -t "$n" -r 1 -o json "$@" >"$work/peer.json" 2>"$work/error"
     field "$work/peer.json" "round(d[0]['avg_ts'], 2)"
 }
@@ -128,11 +130,63 @@ planned_memory() {
         "$(calc "round($peak / $planned, 3)") x" "$(calc "$peak / $planned") <= 1.02"
 }
 
-# together NAME GOAL: the speed of four sequences relative to one.
+# together NAME GOAL [INPUTS]: the speed of four sequences relative to one.
 together() {
-    "$bench_sequences" "$work/$1.tern" 2 32 best >"$work/sequences.txt" 2>&1
+    "$bench_sequences" "$work/$1.tern" 2 32 best ${3:-} >"$work/sequences.txt" 2>&1
     ratio=$(awk '$1 == 4 { print $3 }' "$work/sequences.txt")
-    least "$1, 2 threads: 4 sequences together" "$2" "x one" "${ratio:-nan}"
+    least "$1${3:+, inputs $3}, 2 threads: 4 sequences together" "$2" "x one" "${ratio:-nan}"
+}
+
+# ternary_27b: bonsai-27b in the type that mainline reads, and for ik_llama.cpp bonsai-27b-ik.
+ternary_27b() {
+    layers=${TERN_ACCEPT_LAYERS:-16}
+    random_model bonsai-27b bonsai-27b --layers "$layers" --type tq2_0
+    [ -x "${TERN_IK_QUANTIZE:-}" ] && [ ! -e "$work/bonsai-27b-ik.gguf" ] || return 0
+    python3 bench/make_gguf.py "$work/q8_0.gguf" --size bonsai-27b --layers "$layers" \
+        --type q8_0 2>"$work/error" &&
+        "$TERN_IK_QUANTIZE" --allow-requantize --output-tensor-type iq2_bn \
+            --token-embedding-type iq2_bn "$work/q8_0.gguf" "$work/bonsai-27b-ik.gguf" IQ2_BN 2 \
+            >"$work/error" 2>&1 || rm -f "$work/bonsai-27b-ik.gguf"
+    rm -f "$work/q8_0.gguf"
+}
+
+# prefill_rows NAME THREADS INPUTS GOAL: prompts of 128 and 512 beside ik_llama.cpp.
+prefill_rows() {
+    for prompt in 128 512; do
+        "$tern" bench "$work/$1.tern" -p $prompt -n 1 -r 3 --threads "$2" --depths 128 \
+            --inputs "$3" --json >"$work/prompt.json" 2>/dev/null
+        ours=$(pick prompt "$2" prefill_best_tok_s)
+        beside "$1, inputs $3, $2 threads: prefill of $prompt" ik_llama.cpp "$4" "$ours" \
+            "$(peer "${TERN_IK_BENCH:-}" "$1-ik" "$2" -p $prompt -n 0 -rtr 1)"
+    done
+}
+
+# small_rows NAME LEVEL: the layout of `--pack small` in the cache, where unpacking is followed by
+# the product of T2, and from memory.
+small_rows() {
+    for form in x16 x8; do
+        product=$(weights_rate "gemv_t2_$form" "$2") unpack=$(weights_rate unpack_t5 "$2")
+        least "small layout in the cache, inputs ${form#x}" 70 "% of T2" \
+            "$(calc "round(100 * $unpack / ($unpack + $product))")"
+    done
+    share=$(calc "round($(pick "$1" 2 decode_bytes_per_token) * $(pick "$1" 2 decode_best_tok_s) / \
+        $(stream "$1" 2) / 1e7)")
+    fast=$(pick "$1" 2 decode_best_tok_s)
+    "$tern" convert "$work/$1.gguf" -o "$work/$1-small.tern" --no-tokenizer --pack small \
+        >/dev/null 2>&1
+    bench "$1-small" --threads 2 --depths 128
+    ratio=$(calc "round($(pick "$1-small" 2 decode_best_tok_s) / $fast, 2)")
+    rm -f "$work/$1-small.tern"
+    what="small layout from memory, 2 threads (T2: $share % of the stream)"
+    if [ "$(calc "$share >= 90")" = True ]; then least "$what" 1.1 "x T2" "$ratio"
+    else row "$what" ">= 1.1 x T2" "$ratio x T2" "T2 is not bound by the stream"
+    fi
+}
+
+# weights_rate OP LEVEL: 10^9 weights per second of a kernel in the cache, one thread.
+weights_rate() {
+    "$bench_kern" --only "$1" --level "$2" |
+        sed -nE "s/^$1 +$2 +cache .* ([0-9.]+) Gw.*/\1/p" | head -n 1
 }
 
 section_hybrids() {
@@ -141,14 +195,21 @@ section_hybrids() {
     say_machine
     level=$(levels_of | head -n 1)
     rate_t2=$(cache_rate gemv_t2_x16 "$level")
-    random_model bonsai-27b bonsai-27b --layers 16
+    ternary_27b
     bench bonsai-27b --threads 1,2 --depths 128
     for threads in 1 2; do
         decode_rows bonsai-27b $threads 75 "$rate_t2" "$level"
         beside_peers bonsai-27b $threads 1.8 - - -
+        beside "bonsai-27b, $threads threads: decode" ik_llama.cpp 2.5 \
+            "$(pick bonsai-27b $threads decode_best_tok_s)" \
+            "$(peer "${TERN_IK_BENCH:-}" bonsai-27b-ik $threads -p 0 -n 16 -rtr 1)"
+        prefill_rows bonsai-27b $threads 16 1.0
+        prefill_rows bonsai-27b $threads 8 1.3
     done
     planned_memory bonsai-27b
     together bonsai-27b 2.0
+    together bonsai-27b 2.0 8
+    small_rows bonsai-27b "$level"
     random_model maple maple
     bench maple --threads 1,2 --depths 128
     for threads in 1 2; do
