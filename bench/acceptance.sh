@@ -39,6 +39,10 @@ yes() { # WHAT COMMAND...
     fi
 }
 calc() { python3 -c "print($1)" 2>/dev/null || echo "not measured"; }
+# numpy_python ARGUMENT...: the first Python that has numpy; Debian's package serves only its own.
+numpy_python() {
+    if python3 -c 'import numpy' 2>/dev/null; then python3 "$@"; else /usr/bin/python3 "$@"; fi
+}
 # field FILE EXPRESSION: a value from a JSON file, d being the whole.
 field() { python3 -c "import json; d = json.load(open('$1')); print($2)" 2>/dev/null || echo nan; }
 now() { date +%s.%N; }
@@ -140,7 +144,7 @@ demo_model() { "$tern" convert dist/demo -o "$work/demo-q8.tern" >/dev/null 2>&1
 big_folder() {
     name=$1; shift
     [ -e "$work/$name/model.safetensors" ] ||
-        python3 "$synthetic" "$work/$name" --tokenizer "$llama3" "$@" >/dev/null 2>"$work/error" ||
+        numpy_python "$synthetic" "$work/$name" --tokenizer "$llama3" "$@" >/dev/null 2>"$work/error" ||
         echo "no model $name: $(tail -n 1 "$work/error")" >&2
 }
 big_model() {
@@ -456,7 +460,7 @@ section_families() {
 
 # family_gguf NAME SIZE [TYPE LAYERS]: a GGUF file of random weights.
 family_gguf() {
-    [ -e "$work/$1.gguf" ] || python3 bench/make_gguf.py "$work/$1.gguf" --size "$2" \
+    [ -e "$work/$1.gguf" ] || numpy_python bench/make_gguf.py "$work/$1.gguf" --size "$2" \
         ${3:+--type "$3"} ${4:+--layers "$4"} 2>"$work/error" ||
         { rm -f "$work/$1.gguf"; echo "no model $1: $(tail -n 1 "$work/error")" >&2; }
 }

@@ -63,7 +63,7 @@ section_stream() {
 random_model() {
     name=$1 size=$2; shift 2
     [ -e "$work/$name.gguf" ] ||
-        python3 bench/make_gguf.py "$work/$name.gguf" --size "$size" "$@" 2>"$work/error" ||
+        numpy_python bench/make_gguf.py "$work/$name.gguf" --size "$size" "$@" 2>"$work/error" ||
         { rm -f "$work/$name.gguf"; echo "no $name: $(tail -n 1 "$work/error")" >&2; }
     [ -e "$work/$name.tern" ] ||
         "$tern" convert "$work/$name.gguf" -o "$work/$name.tern" --no-tokenizer >/dev/null 2>&1
@@ -142,7 +142,7 @@ ternary_27b() {
     layers=${TERN_ACCEPT_LAYERS:-16}
     random_model bonsai-27b bonsai-27b --layers "$layers" --type tq2_0
     [ -x "${TERN_IK_QUANTIZE:-}" ] && [ ! -e "$work/bonsai-27b-ik.gguf" ] || return 0
-    python3 bench/make_gguf.py "$work/q8_0.gguf" --size bonsai-27b --layers "$layers" \
+    numpy_python bench/make_gguf.py "$work/q8_0.gguf" --size bonsai-27b --layers "$layers" \
         --type q8_0 2>"$work/error" &&
         "$TERN_IK_QUANTIZE" --allow-requantize --output-tensor-type iq2_bn \
             --token-embedding-type iq2_bn "$work/q8_0.gguf" "$work/bonsai-27b-ik.gguf" IQ2_BN 2 \
