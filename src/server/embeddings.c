@@ -47,6 +47,8 @@ static bool read_input(struct vectors *v, const char *key, struct tn_refusal *r)
     v->input = tn_json_member(v->query.body, key);
     if (!v->input)
         return tn_refuse(r, 400, key, "\"%s\" is missing", key);
+    if (strcmp(key, "prompt") == 0 && !json_is_string(v->input)) /* Ollama's older route */
+        return tn_refuse(r, 400, key, "\"%s\" must be a string", key);
     v->is_list = json_is_array(v->input) && !is_one_input(v->input);
     size_t n = v->is_list ? json_array_size(v->input) : 1;
     if (n > MAX_INPUTS)

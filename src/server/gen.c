@@ -218,55 +218,6 @@ static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
                               : add_bias_object(gen, map, n_vocab, r);
 }
 
-/* ---- unsupported fields ---- */
-
-/* Refuses fields of other servers that would change the answer, unless they have a neutral value.
- */
-static bool refuse_samplers(const json_t *o, struct tn_refusal *r)
-{
-    static const struct {
-        const char *name;
-        double neutral;
-    } fields[] = {{"mirostat", 0},       {"dry_multiplier", 0}, {"xtc_probability", 0},
-                  {"dynatemp_range", 0}, {"typical_p", 1},      {"tfs_z", 1},
-                  {"top_n_sigma", -1}};
-    for (size_t i = 0; i < TN_COUNT_OF(fields); i++) {
-        const json_t *value = tn_json_member(o, fields[i].name);
-        if (value && !(json_is_number(value) && json_number_value(value) == fields[i].neutral))
-            return tn_refuse(r, 400, fields[i].name, "\"%s\" is not supported; its value here is "
-                                                     "%g", fields[i].name, fields[i].neutral);
-    }
-    return true;
-}
-
-/* Refuses an output format under a name that this API does not have. */
-static bool refuse_form(const json_t *o, const char *name, struct tn_refusal *r)
-{
-    const json_t *value = tn_json_member(o, name);
-    if (!value || (json_is_string(value) && json_string_length(value) == 0))
-        return true;
-    return tn_refuse(r, 400, name,
-                     "\"%s\" is not supported here: chat completions have \"response_format\", "
-                     "responses have \"text.format\", /completion has \"json_schema\"", name);
-}
-
-/* Names that vLLM and llama.cpp use for response_format. */
-static bool refuse_forms(const json_t *o, struct tn_refusal *r)
-{
-    static const char *const names[] = {"json_schema",  "grammar",       "guided_json",
-                                        "guided_regex", "guided_choice", "guided_grammar",
-                                        "structured_outputs"};
-    for (size_t i = 0; i < TN_COUNT_OF(names); i++)
-        if (!refuse_form(o, names[i], r))
-            return false;
-    return true;
-}
-
-bool tn_gen_refuse_others(const json_t *body, struct tn_refusal *r)
-{
-    return refuse_samplers(body, r) && refuse_forms(body, r);
-}
-
 /* ---- requests ---- */
 
 static bool read_max_tokens(struct tn_gen *gen, const json_t *body,
@@ -295,7 +246,7 @@ bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
                         const struct tn_server_model *model, struct tn_refusal *r)
 {
     double n = 1;
-    if (!tn_gen_refuse_others(body, r) || !read_sampler(gen, body, 2, r) ||
+    if (!read_sampler(gen, body, 2, r) ||
         !read_max_tokens(gen, body, model, r) ||
         !read_stops(gen, body, gen->api->max_stops, r) ||
         !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
@@ -317,7 +268,7 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
         return true;
     if (!json_is_object(options))
         return tn_refuse(r, 400, "options", "\"options\" must be an object");
-    if (!refuse_samplers(options, r) || !read_sampler(gen, options, 100, r) ||
+    if (!read_sampler(gen, options, 100, r) ||
         !read_stops(gen, options, TN_GEN_MAX_STOPS, r) ||
         !tn_json_get_bool(options, "ignore_eos", &gen->ignores_eos, r) ||
         !tn_json_get_count(options, "num_predict", -2, ANY_COUNT, &requested, r) ||
@@ -332,7 +283,8 @@ bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_s
 {
     double n_top = 0;
     bool returns_tokens = false;
-    if (!tn_gen_read_options(gen, body, model, r) || !refuse_form(body, "grammar", r) ||
+    if (!tn_gen_refuse_others(body, "json_schema", r) ||
+        !tn_gen_read_options(gen, body, model, r) ||
         !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||
         !tn_json_get_bool(body, "return_progress", &gen->returns_progress, r) ||

@@ -63,9 +63,10 @@ struct tn_gen {
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model);
 void tn_gen_fini(struct tn_gen *gen);
 
-/* Refuses members of other servers' requests that would change the answer and are not supported
- * here.  false: refused, by name. */
-bool tn_gen_refuse_others(const json_t *body, struct tn_refusal *refusal);
+/* Refuses members of other servers' and APIs' requests that would change the answer and are not
+ * supported here.  `own_form`: the API's own member for an output format, or "".  false: refused,
+ * by name. */
+bool tn_gen_refuse_others(const json_t *body, const char *own_form, struct tn_refusal *refusal);
 /* Reads the members that OpenAI's chat and completions share.  false: refused. */
 bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
                         const struct tn_server_model *model, struct tn_refusal *refusal);
@@ -75,6 +76,5 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
 /* Reads the members of llama.cpp's own completion. */
 bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_server_model *model,
                        struct tn_refusal *refusal);
-
 
 #endif

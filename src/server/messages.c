@@ -253,7 +253,8 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
         .conversation = "messages"};
     task->gen.api = &api;
     task->begun_answers = TN_BEGUN_CONTINUED;
-    return tn_translation_read(task, tn_messages_parameters(task->request.root, r), r);
+    return tn_translation_read(task, tn_messages_parameters(task->request.root, r),
+                               "output_config", r);
 }
 
 static bool read_for_answer(struct tn_task *task, struct tn_refusal *r)

@@ -82,6 +82,8 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
                                          "response_format", "reasoning_effort",
                                          "chat_template_kwargs"};
     struct tn_translation t = {0};
+    if (!tn_translation_is_object(request, "output_config", r))
+        return NULL;
     json_t *out = json_copy((json_t *)request);
     /* jansson omits members when out of memory */
     t.failed = json_object_size(out) != json_object_size(request);
@@ -159,7 +161,10 @@ json_t *tn_messages_conversation(const json_t *request, struct tn_refusal *r)
     json_t *messages = json_array();
     bool is_good = json_is_array(from) ||
                    tn_refuse(r, 400, "messages", "\"messages\" must be an array of messages");
-    if (tn_json_member(request, "system"))
+    const json_t *system = tn_json_member(request, "system");
+    if (is_good && system && !json_is_string(system) && !json_is_array(system))
+        is_good = tn_refuse(r, 400, "system", "\"system\" must be a string or an array of parts");
+    if (system)
         tn_translation_share(&t, tn_translation_message(&t, messages, "system"), "content", request,
                              "system");
     for (size_t i = 0; is_good && i < json_array_size(from); i++)

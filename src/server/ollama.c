@@ -188,7 +188,8 @@ const struct tn_task_format tn_ollama_format = {
 
 static bool has_text(const struct tn_task *task, const char *key)
 {
-    return json_string_length(tn_json_member(task->body, key)) > 0;
+    const json_t *value = tn_json_member(task->body, key);
+    return value && !(json_is_string(value) && json_string_length(value) == 0);
 }
 
 /* Refuses unsupported fields that would change the answer; neutral values such as images: [] pass.
@@ -196,13 +197,15 @@ static bool has_text(const struct tn_task *task, const char *key)
 static bool refuse_others(const struct tn_task *task, struct tn_refusal *r)
 {
     const char *id = task->model->id;
-    if (json_array_size(tn_json_member(task->body, "images")) > 0)
+    const json_t *images = tn_json_member(task->body, "images");
+    if (images && !(json_is_array(images) && json_array_size(images) == 0))
         return tn_refuse(r, 400, "images", "\"%s\" does not support images", id);
     if (has_text(task, "suffix"))
         return tn_refuse(r, 400, "suffix", "\"%s\" does not support insert: no \"suffix\"", id);
     if (has_text(task, "template"))
         return tn_refuse(r, 400, "template", "\"template\" is not supported in requests");
-    return true;
+    return tn_gen_refuse_others(task->body, "format", r) &&
+           tn_gen_refuse_others(tn_json_member(task->body, "options"), "", r);
 }
 
 static bool read_common(struct tn_task *task, struct tn_refusal *r)

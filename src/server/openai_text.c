@@ -378,18 +378,15 @@ static bool read_logprobs(struct tn_task *task, struct tn_refusal *r)
 
 static bool read_others(struct tn_task *task, struct tn_refusal *r)
 {
-    const json_t *suffix = tn_json_member(task->body, "suffix");
     double best_of = 1; /* more than "n" would mean answers that are discarded */
-    if (suffix && json_string_length(suffix) > 0)
-        return tn_refuse(r, 400, "suffix", "\"suffix\" is not supported");
-    if (!tn_json_get_count(task->body, "best_of", 1, task->gen.n_choices, &best_of, r))
-        return false;
-    return tn_json_get_bool(task->body, "echo", &task->echoes, r);
+    return tn_json_get_count(task->body, "best_of", 1, task->gen.n_choices, &best_of, r) &&
+           tn_json_get_bool(task->body, "echo", &task->echoes, r);
 }
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_gen_read_openai(&task->gen, task->body, task->model, r) &&
+    return tn_gen_refuse_others(task->body, "", r) &&
+           tn_gen_read_openai(&task->gen, task->body, task->model, r) &&
            read_logprobs(task, r) && read_others(task, r);
 }
 

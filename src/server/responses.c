@@ -340,7 +340,7 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
         .form = form, .json_schema = form, .schema = "text.format.schema",
         .conversation = "input"};
     task->gen.api = &api;
-    return tn_translation_read(task, tn_responses_parameters(task->request.root, r), r);
+    return tn_translation_read(task, tn_responses_parameters(task->request.root, r), "text", r);
 }
 
 void tn_route_responses(struct tn_server *server, struct tn_conn *conn)

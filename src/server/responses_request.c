@@ -42,6 +42,9 @@ static bool refuse_others(const json_t *request, struct tn_refusal *r)
     static const char *const names[] = {"previous_response_id", "conversation", "prompt",
                                         "background"};
     double n_top = 0, n_new = 0;
+    if (!tn_translation_is_object(request, "text", r) ||
+        !tn_translation_is_object(request, "reasoning", r))
+        return false;
     for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
         const json_t *value = tn_json_member(request, names[i]);
         if (value && !json_is_false(value))

@@ -106,6 +106,16 @@ static bool read_choice(struct tn_task *task, const json_t **tools, bool *is_off
                                             "function, or allowed_tools");
 }
 
+/* Without tools only "auto" and "none" have a meaning. */
+static bool read_choice_without_tools(const struct tn_task *task, struct tn_refusal *r)
+{
+    const json_t *choice = tn_json_member(task->body, "tool_choice");
+    const char *mode = json_string_value(choice);
+    return !choice || (mode && (strcmp(mode, "auto") == 0 || strcmp(mode, "none") == 0)) ||
+           tn_refuse(r, 400, "tool_choice",
+                     "\"tool_choice\" must be none or auto without \"tools\"");
+}
+
 bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal *r)
 {
     *out = tn_json_member(request, "tools");
@@ -122,7 +132,7 @@ bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
     if (!tn_tools_list(&tools, task->body, r))
         return false;
     if (json_array_size(tools) == 0)
-        return true;
+        return read_choice_without_tools(task, r);
     for (size_t i = 0; i < json_array_size(tools); i++)
         if (!is_function(json_array_get(tools, i)))
             return tn_refuse(r, 400, "tools",

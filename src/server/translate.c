@@ -28,6 +28,13 @@ void tn_translation_share(struct tn_translation *t, json_t *object, const char *
         tn_translation_set(t, object, key, json_incref((json_t *)value));
 }
 
+bool tn_translation_is_object(const json_t *request, const char *key, struct tn_refusal *r)
+{
+    const json_t *value = tn_json_member(request, key);
+    return !value || json_is_object(value) ||
+           tn_refuse(r, 400, key, "\"%s\" must be an object", key);
+}
+
 json_t *tn_translation_function(struct tn_translation *t, const json_t *from)
 {
     json_t *o = json_object(), *function = json_object();
@@ -109,11 +116,13 @@ bool tn_translation_hold(struct tn_task *task, struct tn_refusal *r)
     return tn_body_hold_working(task->server, &task->request, TREES * task->request.n_tree, r);
 }
 
-bool tn_translation_read(struct tn_task *task, json_t *body, struct tn_refusal *r)
+bool tn_translation_read(struct tn_task *task, json_t *body, const char *own_form,
+                         struct tn_refusal *r)
 {
     if (body)
         task->body = body;
-    return body && tn_gen_refuse_others(task->request.root, r) && tn_chat_read(task, r);
+    return body && tn_gen_refuse_others(task->request.root, own_form, r) &&
+           tn_chat_read(task, r);
 }
 
 bool tn_translation_encode(struct tn_task *task, json_t *messages, struct tn_refusal *r)

@@ -40,12 +40,17 @@ json_t *tn_translation_join(struct tn_translation *t, const json_t *parts, const
 /* Returns `value` if nothing failed; otherwise frees it, refuses, and returns NULL. */
 json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct tn_refusal *r);
 
+/* Is the member absent or an object?  false: refused. */
+bool tn_translation_is_object(const json_t *request, const char *key, struct tn_refusal *r);
+
 /* Holds the memory of a translation until the conversation has become ids.  false: refused. */
 bool tn_translation_hold(struct tn_task *task, struct tn_refusal *r);
 /* Each consumes the result of a translation; NULL means it was refused.  tn_translation_read makes
- * `body` the task's body and reads its parameters; tn_translation_encode encodes `messages` as the
- * task's prompt, for use in a tn_task_prepare_fn.  false: refused. */
-bool tn_translation_read(struct tn_task *task, json_t *body, struct tn_refusal *r);
+ * `body` the task's body and reads its parameters (`own_form` as for tn_gen_refuse_others);
+ * tn_translation_encode encodes `messages` as the task's prompt, for use in a
+ * tn_task_prepare_fn.  false: refused. */
+bool tn_translation_read(struct tn_task *task, json_t *body, const char *own_form,
+                         struct tn_refusal *r);
 bool tn_translation_encode(struct tn_task *task, json_t *messages, struct tn_refusal *r);
 
 /* Translates POST /v1/messages: parameters and tools; the conversation.  NULL: refused. */

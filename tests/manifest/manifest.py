@@ -332,9 +332,10 @@ FAULTS = (
     ("too long", {"messages": [{"role": "user", "content": "king " * 3000}],
                   "prompt": "king " * 3000, "input": "king " * 3000}),
     ("unknown schema", {"response_format": {"type": "json_schema", "json_schema": {
-        "name": "a", "schema": {"not": {}}}}, "format": {"not": {}},
-                        "text": {"format": {"type": "json_schema", "name": "a",
-                                            "schema": {"not": {}}}}}),
+        "name": "a", "schema": {"not": {}}}}}),
+    ("unknown text.format", {"text": {"format": {"type": "json_schema", "name": "a",
+                                                 "schema": {"not": {}}}}}),
+    ("unknown format", {"format": {"not": {}}}),
     ("unknown json_schema", {"json_schema": {"not": {}}}),
 )
 
@@ -352,8 +353,14 @@ def error_of(status, data):
     return f"{status} {'text' if isinstance(error, str) else 'no error'}"
 
 
+def answered(server):
+    """ANSWERS with the id of the server's model."""
+    demo = server.model_ids()[0]
+    return [(path, json.loads(json.dumps(body).replace("DEMO", demo))) for path, body in ANSWERS]
+
+
 def server_errors(server):
-    bodies = {path: body for path, body in ANSWERS}
+    bodies = dict(answered(server))
     for path, body in bodies.items():
         for name, data in (("no JSON", b"{"), ("a list", b"[]"), ("empty", b""),
                            ("nothing in it", b"{}")):
@@ -383,10 +390,9 @@ def server_keys(server, vectors):
         status, _, data = server.request("GET", path)
         for key in sorted(keys_of(json.loads(data))):
             yield f"json GET {path} {status}", key
-    requests = [(path, json.loads(json.dumps(body).replace("DEMO", demo)))
-                for path, body in ANSWERS]
-    requests += [("/v1/embeddings", {"input": "Hi", "model": vectors}),
-                 ("/api/embed", {"input": "Hi", "model": vectors})]
+    requests = answered(server) + [
+        ("/v1/embeddings", {"input": "Hi", "model": vectors}),
+        ("/api/embed", {"input": "Hi", "model": vectors})]
     for path, body in requests:
         status, _, data = server.request("POST", path, dict(body, model=body.get("model", demo)))
         for key in sorted({without_names(key) for key in keys_of(json.loads(data))}):

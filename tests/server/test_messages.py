@@ -145,6 +145,9 @@ class Messages(serving.TestCase):
                 self.assertEqual((answer["type"], set(answer["error"])),
                                  ("error", {"type", "message"}))
         self.assertEqual(self.ask(404, model="none")["error"]["type"], "not_found_error")
+        for name, value in (("system", 5), ("output_config", "x"), ("mcp_servers", [{}]),
+                            ("tool_choice", {"type": "any"})):
+            self.assertIn(f'"{name}"', self.ask(400, **{name: value})["error"]["message"])
 
 
 if __name__ == "__main__":

@@ -186,7 +186,9 @@ class Ollama(serving.TestCase):
                      {"prompt": "Hi", "logprobs": True, "top_logprobs": 21},
                      {"prompt": "Hi", "template": "x"}, {"prompt": "Hi", "context": 5},
                      {"prompt": "Hi", "context": [1 << 30]},
-                     {"prompt": "Hi", "suffix": "x"}, {"prompt": "word " * 3000}):
+                     {"prompt": "Hi", "suffix": "x"}, {"prompt": "Hi", "template": ["x"]},
+                     {"prompt": "Hi", "images": "x"}, {"prompt": "Hi", "options": {"lora": [5]}},
+                     {"prompt": "word " * 3000}):
             answer = self.whole("/api/generate", body, 400)
             self.assertEqual(set(answer), {"error"})
             self.assertIsInstance(answer["error"], str)

@@ -338,6 +338,35 @@ class OpenAI(serving.TestCase):
             self.assertEqual(error["param"], name)
             self.assertIn("response_format", error["message"])
             self.check_translated(name, value)
+        for name, value in (("functions", [{"name": "f"}]), ("stop_token_ids", [5]),
+                            ("bad_words", ["a"]), ("min_tokens", 5), ("use_beam_search", True),
+                            ("allowed_token_ids", [5]), ("modalities", ["text", "audio"])):
+            error = self.post(CHAT, dict(chat, **{name: value}), 400)["error"]
+            self.assertEqual(error["param"], name)
+            self.post(TEXT, {"prompt": "a", name: value}, 400)
+            self.check_translated(name, value)
+        self.post(CHAT, dict(chat, functions=[], bad_words=None, min_tokens=0, lora=[],
+                             use_beam_search=False, modalities=["text"]))
+
+    def test_output_formats_of_other_apis(self):
+        """A schema under the name that another API has for it would be ignored without a word."""
+        form = {"type": "json_schema", "json_schema": {"schema": {}}}
+        forms = {"response_format": form, "text": {"format": form}, "format": "json",
+                 "output_config": {"format": form}, "output_format": form, "json_schema": {}}
+        chat = {"messages": user("Hi"), "max_tokens": 1}
+        for path, body, own in ((CHAT, chat, "response_format"), (TEXT, {"prompt": "a"}, None),
+                                ("/v1/responses", {"input": "a"}, "text"),
+                                ("/v1/messages", chat, "output_config"),
+                                ("/api/chat", {"messages": user("Hi")}, "format"),
+                                ("/api/generate", {"prompt": "a"}, "format"),
+                                ("/completion", {"prompt": "a"}, "json_schema")):
+            for name, value in forms.items():
+                if name != own:
+                    error = self.post(path, {**body, name: value}, 400)["error"]
+                    error = error if isinstance(error, str) else error["message"]
+                    self.assertIn(f'"{name}" is not supported here', error, path)
+        self.post(TEXT, {"prompt": "a", "max_tokens": 1, "response_format": {"type": "text"},
+                         "text": {"verbosity": "low"}, "format": ""})
 
     def test_roles(self):
         for role in ("robot", "User", "ipython", "", 5):

@@ -140,6 +140,9 @@ class Responses(serving.TestCase):
                     "type": "json_schema", "schema": {"minLength": -1}}}}),
                 ("previous_response_id", {"previous_response_id": "resp_1"}),
                 ("background", {"background": True}), ("top_logprobs", {"top_logprobs": 2}),
+                ("text", {"text": "x"}), ("reasoning", {"reasoning": "low"}),
+                ("tool_choice", {"tool_choice": "required"}),
+                ("tool_choice", {"tool_choice": {"type": "function", "name": "f"}}),
                 ("temperature", {"temperature": "hot"})):
             with self.subTest(param, **more):
                 self.assertEqual(self.ask(400, **more)["error"]["param"], param)

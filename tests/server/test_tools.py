@@ -226,6 +226,8 @@ class Tools(serving.TestCase):
                 ("tools", {"tools": [{"type": "function", "function": {}}]}),
                 ("tools", {"tools": TOOLS * 65}), ("tools", {"response_format": form}),
                 ("logprobs", {"logprobs": True}), ("tool_choice", {"tool_choice": "any"}),
+                ("tool_choice", {"tools": [], "tool_choice": "required"}),
+                ("tool_choice", {"tools": None, "tool_choice": 5}),
                 ("tool_choice", {"tool_choice": 5}),
                 ("tool_choice", {"tool_choice": {"type": "function", "function": {"name": "x"}}}),
                 ("tools", {"tools": [tool("f", a={"type": "string", "minLength": -1})],
