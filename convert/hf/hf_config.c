@@ -100,12 +100,6 @@ static tern_status parse_heads(struct tern_file_config *c, const struct tn_famil
     return TERN_OK;
 }
 
-/* Absent or null. */
-static bool is_unsaid(const json_t *value)
-{
-    return !value || json_is_null(value);
-}
-
 /* If all layers have experts, their width may be the only one. */
 static const char *ffn_key(const struct tn_family *family, const json_t *root)
 {
@@ -132,7 +126,7 @@ static tern_status parse_sizes(struct tern_file_config *c, const struct tn_famil
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
         const char *key = tn_family_key(family, rows[i].usual);
         const json_t *value = json_object_get(root, key);
-        if (rows[i].out == &c->ffn && is_unsaid(value) && family->ffn_factor) {
+        if (rows[i].out == &c->ffn && tn_json_is_absent(value) && family->ffn_factor) {
             c->ffn = TN_MIN(c->hidden * family->ffn_factor, TERN_MAX_DIM);
             continue;
         }

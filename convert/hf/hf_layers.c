@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/json_load.h"
 #include "convert/hf/config_values.h"
 #include "convert/hf/hf_config.h"
 #include "convert/rope_scaling.h"
@@ -107,7 +108,7 @@ static tern_status yarn_factors(struct tn_config_import *out, struct rotation *r
         status = number_or(&rotation->magnitude, "attention_factor", rope,
                            tn_yarn_magnitude(yarn.factor), 1e-3, 1e3, err);
     for (size_t i = 0; i < TN_COUNT_OF(others) && status == TERN_OK; i++)
-        if (json_object_get(rope, others[i]))
+        if (!tn_json_is_absent(json_object_get(rope, others[i])))
             status = tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is not supported", others[i]);
     if (status == TERN_OK && json_is_false(json_object_get(rope, "truncate")))
         status = tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"truncate\": false is not supported");
@@ -116,17 +117,21 @@ static tern_status yarn_factors(struct tn_config_import *out, struct rotation *r
 
 /* ---- rotations ---- */
 
+/* The rotated values of a head, if the object states them: members of rope objects replace those of
+ * the whole file. */
 static tern_status parse_partial(struct tn_config_import *out, const json_t *object,
                                  struct tern_error *err)
 {
     static const char *const keys[] = {"partial_rotary_factor", "rotary_pct"};
     for (size_t i = 0; i < TN_COUNT_OF(keys); i++) {
         const json_t *partial = json_object_get(object, keys[i]);
-        const double share = json_is_number(partial) ? json_number_value(partial) : 1;
-        const double dims = floor(share * out->config.head_dim);
-        if (share == 1)
+        if (tn_json_is_absent(partial))
             continue;
-        if (!out->family->rotates_partly)
+        if (!json_is_number(partial))
+            return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is not a number", keys[i]);
+        const double share = json_number_value(partial);
+        const double dims = floor(share * out->config.head_dim);
+        if (share != 1 && !out->family->rotates_partly)
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is %g, only 1 is supported",
                            keys[i], share);
         if (!(dims >= 2 && dims <= out->config.head_dim) || fmod(dims, 2) != 0)
@@ -215,37 +220,47 @@ static tern_status pick_full(struct tn_config_import *out, const json_t **rope,
     return refuse_scaling(out, sliding, err);
 }
 
+/* The value of rope_theta; without one, the default of transformers, on which published files rely;
+ * NaN: not a number. */
+static double theta_of(const struct tn_family *family, const json_t *theta)
+{
+    if (tn_json_is_absent(theta))
+        return family->rope_theta != 0 ? family->rope_theta : 10000;
+    return json_is_number(theta) ? json_number_value(theta) : NAN;
+}
+
 /* Reads rope_theta, also in newer and older spellings, and the scaling. */
 static tern_status parse_rope(struct tn_config_import *out, struct rotation *rotation,
                               const json_t *root, struct tern_error *err)
 {
     static const char *const keys[] = {"rope_parameters", "rope_scaling"};
     const json_t *theta = json_object_get(root, "rope_theta");
-    if (!theta || json_is_null(theta))
+    if (tn_json_is_absent(theta))
         theta = json_object_get(root, "rotary_emb_base");
     tern_status status = parse_partial(out, root, err);
     for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
         const json_t *rope = json_object_get(root, keys[i]);
         if (out->family->has_local_layers)
             status = pick_full(out, &rope, err);
-        if (!rope || json_is_null(rope) || status != TERN_OK)
+        if (tn_json_is_absent(rope) || status != TERN_OK)
             continue;
         const json_t *other = json_object_get(rope, "rope_theta");
-        if (!theta || json_is_null(theta))
+        if (tn_json_is_absent(theta))
             theta = other;
         else if (json_is_number(other) && !json_equal(other, theta))
             return tn_fail(err, TERN_INPUT,
                            CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
                            json_number_value(theta), json_number_value(other), keys[i]);
-        rotation->theta = json_is_number(theta) ? json_number_value(theta) : NAN;
+        rotation->theta = theta_of(out->family, theta);
         status = parse_partial(out, rope, err);
         if (status == TERN_OK && out->family->has_local_layers)
             status = parse_full_scaling(out, rope, err);
         else if (status == TERN_OK)
             status = parse_scaling(out, rotation, root, rope, keys[i], err);
     }
+    rotation->theta = theta_of(out->family, theta);
     /* Below 1 the angles would grow with the dimension. */
-    return status == TERN_OK
+    return status == TERN_OK && !tn_json_is_absent(theta)
                ? tn_config_number(&rotation->theta, "rope_theta", theta, 1, 1e12, err)
                : status;
 }

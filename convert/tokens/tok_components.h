@@ -9,15 +9,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/json_load.h"
 #include "tern/model_format.h"
 #include "tern/status.h"
 
 #define TN_TOK_FILE "tokenizer.json"
-
-static inline bool tn_json_is_absent(const json_t *value)
-{
-    return !value || json_is_null(value);
-}
 
 /* The TERN_ADDED_* flags of an added token; 0 if it is no object. */
 uint32_t tn_tok_added_flags(const json_t *token);

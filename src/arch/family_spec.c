@@ -106,7 +106,8 @@ static tern_status check_routing(const struct tn_values *v)
 
 tern_status tn_spec_experts(struct tn_family_spec *s, const struct tn_values *v, bool renormalises)
 {
-    static const struct tn_value count = {"num_experts", "expert_count", 1, TERN_MAX_EXPERTS};
+    static const struct tn_value count = {"num_local_experts|num_experts", "expert_count", 1,
+                                          TERN_MAX_EXPERTS};
     static const struct tn_value ffn = {"moe_intermediate_size", "expert_feed_forward_length", 1,
                                         TERN_MAX_DIM};
     struct tn_value used = {"num_experts_per_tok", "expert_used_count", 1, 0};

@@ -7,6 +7,7 @@
 #define TN_JSON_LOAD_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,12 @@
 /* A flag in addition to jansson's: an integer that does not fit 64 bits becomes a real number
  * instead of an error.  JSON_DECODE_INT_AS_REAL does so for all integers. */
 #define TN_JSON_LARGE_AS_REAL ((size_t)1 << 16)
+
+/* For members that may be missing: null means the same. */
+static inline bool tn_json_is_absent(const json_t *value)
+{
+    return !value || json_is_null(value);
+}
 
 /* Reads the whole text: an object or an array, with JSON_DECODE_ANY any value.  `name` is the
  * file's name for messages.  `flags` are TN_JSON_LARGE_AS_REAL and jansson's JSON_DECODE_ANY,

@@ -15,4 +15,5 @@ const struct tn_family tn_family_bitnet = {
     .needs = {TERN_ROLE_ATTN_SUB_NORM, TERN_ROLE_FFN_SUB_NORM},
     .inputs = TN_INPUTS_INT8,
     .is_ternary = true,
+    .rope_theta = 5e5,
 };

@@ -30,7 +30,7 @@ static tern_status local_layers(struct tn_family_spec *s, const struct tn_values
         if (window == 0) {
             status = tn_values_integer(v, &window, &window_value, !v->is_gguf);
             if (status == TERN_OK && window != 0)
-                status = tn_values_number(v, &theta, &theta_value, !v->is_gguf);
+                status = tn_values_number(v, &theta, &theta_value, false);
         }
         if (window == 0)
             return status;
@@ -71,5 +71,6 @@ const struct tn_family tn_family_gemma3 = {
     .has_windows = true,
     .has_caps = true,
     .has_local_layers = true,
+    .rope_theta = 1e6,
     .spec = gemma3_spec,
 };

@@ -27,5 +27,6 @@ const struct tn_family tn_family_smollm3 = {
     .defaults = "{\"tie_word_embeddings\": true}",
     .gguf = {{"smollm3", TERN_ACT_SILU}},
     .gguf_fixups = TN_FIX_QK_ROWS,
+    .rope_theta = 2e6,
     .spec = smollm3_spec,
 };

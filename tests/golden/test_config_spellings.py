@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""config.json in another spelling gives the same bytes: keys that published files omit because
+transformers has a default, null for absent, and the keys that transformers 5 writes."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import scratch, shared
+from twins import Case, Folder
+
+IDS = "1 17 30 42 5 60 26 8 11 48 3 64 20 7"
+DENSE = shared("reference", "dense", "models")
+
+
+class Spellings(Case):
+    def check(self, folder, one, other, without=()):
+        """The same logits with the keys `one` as with `other`; returns them."""
+        base = {k: v for k, v in folder.config.items() if k not in without}
+        results = []
+        for keys in (one, other):
+            folder.config = {**base, **keys}
+            model = self.convert(folder.write(scratch("spelling")), "spelling")
+            results.append(self.logits(model, ids=IDS))
+        self.assertEqual(*results)
+        return results[0]
+
+    def test_default_of_rope_theta(self):
+        """LLaMA 2 omits it."""
+        for name, root, theta in (("tiny-llama3", DENSE, 1e4), ("tiny-qwen2", DENSE, 1e4),
+                                  ("tiny-smollm3", DENSE, 2e6),
+                                  ("tiny-bitnet-bf16", None, 5e5)):
+            with self.subTest(name=name):
+                self.check(Folder(name, root), {"rope_theta": theta}, {}, ["rope_theta"])
+
+    def test_defaults_of_gemma3(self):
+        """The files of models with 4 billion parameters and more state neither rotation."""
+        linear = {"factor": 8.0, "rope_type": "linear"}
+        both = {"rope_theta": 1000000, "rope_local_base_freq": 10000, "rope_scaling": linear}
+        self.check(Folder("tiny-gemma3-text", DENSE), both, {"rope_scaling": linear}, both)
+
+    def test_default_of_the_rotated_share(self):
+        """It yields to the share in rope_parameters."""
+        def parameters(share):
+            return {"rope_parameters": {"rope_type": "default", "rope_theta": 10000,
+                                        "partial_rotary_factor": share}}
+        without = ["rotary_emb_base", "rotary_pct"]
+        whole, quarter = (self.check(Folder("tiny-gpt-neox", DENSE),
+                                     {"rotary_emb_base": 10000, "rotary_pct": share},
+                                     parameters(share), without) for share in (1.0, 0.25))
+        self.assertNotEqual(whole, quarter)
+        folder = Folder("tiny-gpt-neox", DENSE)
+        folder.config["rotary_pct"] = "0.25"
+        self.assertIn('"rotary_pct" is not a number',
+                      self.refused(5, "convert", folder.write(scratch("text")), "-o",
+                                   scratch("text.tern"), "--no-tokenizer"))
+
+    def test_null_in_yarn(self):
+        yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+        null = dict(yarn, attention_factor=None, beta_fast=None, mscale=None, mscale_all_dim=None,
+                    truncate=True)
+        self.check(Folder("tiny-qwen3-dense", DENSE), {"rope_scaling": yarn},
+                   {"rope_scaling": null})
+
+    def test_number_of_experts(self):
+        """transformers 5 renamed it."""
+        folder = Folder("tiny-qwen3-moe", shared("reference", "hybrids", "models"))
+        n = folder.config["num_experts"]
+        self.check(folder, {"num_experts": n}, {"num_local_experts": n}, ["num_experts"])
+
+
+if __name__ == "__main__":
+    command.main()
