@@ -127,12 +127,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
 {
     static const struct tiny_variant variants[] = {
-        {TERN_LAYOUT_Q8, true, true, true, true, 0, false, false, 0},
-        {TERN_LAYOUT_F16, false, true, false, true, 0, false, false, 0},
-        {TERN_LAYOUT_BF16, true, false, true, true, 0, false, false, 0},
-        {TERN_LAYOUT_Q8_PLANES, true, true, true, true, 0, false, false, 0},
+        {.embed_layout = TERN_LAYOUT_Q8, .has_head = true, .has_sub_norms = true, .is_sparse = true,
+         .has_tokenizer = true},
+        {.embed_layout = TERN_LAYOUT_F16, .has_sub_norms = true, .has_tokenizer = true},
+        {.embed_layout = TERN_LAYOUT_BF16, .has_head = true, .is_sparse = true,
+         .has_tokenizer = true},
+        {.embed_layout = TERN_LAYOUT_Q8_PLANES, .has_head = true, .has_sub_norms = true,
+         .is_sparse = true, .has_tokenizer = true},
         {.embed_layout = TERN_LAYOUT_Q8, .has_tokenizer = true, .has_experts = true},
         {.embed_layout = TERN_LAYOUT_Q8, .has_head = true, .is_rotated = true},
+        {.embed_layout = TERN_LAYOUT_Q8, .has_tokenizer = true, .has_draft = true},
     };
     struct tern_error err;
     char *bytes;
