@@ -11,10 +11,11 @@
 
 /* These keywords of JSON Schema are supported; any other is refused with its location: type
  * (object, array, string, number, integer, boolean, null, or several), properties, required,
- * additionalProperties, patternProperties, propertyNames, items, minItems, maxItems, enum, const,
- * anyOf, oneOf, allOf, $ref within the schema ("#", "#/$defs/..."), $defs, definitions; for strings
- * pattern, format (date-time, date, time, duration, email, hostname, ipv4, ipv6, uuid), minLength
- * and maxLength; for numbers minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
+ * additionalProperties, patternProperties, propertyNames, items, prefixItems, additionalItems,
+ * minItems, maxItems, uniqueItems, enum, const, anyOf, oneOf, allOf, $ref within the schema ("#",
+ * "#/$defs/..."), $defs, definitions; for strings pattern, format (date-time, date, time, duration,
+ * email, hostname, ipv4, ipv6, uuid, uri; password, binary: any text), minLength and maxLength; for
+ * numbers minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Next to enum and const, the keywords for strings and numbers filter the values.  Annotations are
  * skipped: title, description, default, examples, $comment, $schema, $id, $anchor, deprecated,
  * readOnly, writeOnly, discriminator, contentEncoding, contentMediaType, contentSchema,
@@ -30,6 +31,11 @@
  * by an enum.  patternProperties may have one pattern, which matches none of the properties, and
  * then additionalProperties must be absent or false.
  *
+ * A tuple has prefixItems, or an array of schemas in items as before JSON Schema 2020-12; then
+ * additionalItems takes the place of items.  It has all of these items, unless minItems or maxItems
+ * is less, and no others without a schema for them.  uniqueItems needs items that are an enum of at
+ * most 10 strings, numbers, booleans and null, or type boolean.
+ *
  * Answers are UTF-8 without U+0000.  Properties appear in the order of the schema, white space only
  * where people put it (a space, or a line end and at most 20 spaces or tabs); values nest at most
  * TERN_GRAMMAR_MAX_DEPTH levels, integers have at most 16 digits, and so do fractions.  A value of
@@ -40,10 +46,11 @@
  * back-references, \b, \B and \p; it may match anywhere in the string unless it has ^ and $.  It
  * counts characters, as lengths do; each character of such a string has one spelling, that of
  * JSON.stringify: verbatim except \" and \\ and characters below U+0020.  Formats are patterns too,
- * and accept only texts that every validator accepts: no leap seconds, years from 1, fractions and
- * counts of at most 9 digits, host names of at most 8 labels and 253 characters (the first of at
- * most 63, others of 26), addresses without zones.  A length is at most 65,536, or 10,000 if it
- * further limits a pattern or format.
+ * and accept only texts that every validator accepts: no leap seconds, years from 1, fractions of
+ * at most 9 and counts of durations of at most 6 digits, host names of at most 8 labels and 253
+ * characters (the first of at most 63, others of 26), addresses without zones, and as uri at most
+ * 256 characters of http and https with a name of two or three labels in small letters.  A length
+ * is at most 65,536, or 10,000 if it further limits a pattern or format.
  *
  * A number with bounds or a multiple has no exponent; bounds and multiples are exact, in decimal
  * digits. Integers then have as many digits as their bounds, up to 19, other numbers 15 in all,

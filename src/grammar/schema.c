@@ -11,14 +11,11 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "base/json_dump.h"
 #include "base/json_load.h"
-#include "grammar/schema_count.h"
+#include "grammar/schema_array.h"
+#include "grammar/schema_enum.h"
 #include "grammar/schema_merge.h"
 #include "grammar/schema_object.h"
-
-/* Arrays are unrolled up to this many items. */
-#define MAX_ITEMS 4096u
 
 /* ---- subschemas ---- */
 
@@ -60,173 +57,22 @@ static bool compile_alternatives(struct tn_schema_compiler *c, const json_t *s, 
     return true;
 }
 
-/* ---- types ---- */
-
-enum { OBJECT, ARRAY, STRING, NUMBER, INTEGER, BOOLEAN, NIL, N_TYPES };
-
-static const char *const type_names[N_TYPES] = {"object",  "array",   "string", "number",
-                                                "integer", "boolean", "null"};
-
-/* Adds the bit of a type. */
-static bool add_type(struct tn_schema_compiler *c, const json_t *name, uint32_t *types)
-{
-    const char *text = json_string_value(name);
-    for (uint32_t i = 0; text && i < N_TYPES; i++)
-        if (strcmp(text, type_names[i]) == 0) {
-            *types |= 1u << i;
-            return true;
-        }
-    return tn_schema_refuse(c, TERN_USAGE, "\"type\" must be one or several of object, array, "
-                                           "string, number, integer, boolean, null");
-}
-
-/* The bits of "type"; 0: absent. */
-static bool read_types(struct tn_schema_compiler *c, const json_t *s, uint32_t *types)
-{
-    const json_t *type = json_object_get(s, "type");
-    *types = 0;
-    if (!type)
-        return true;
-    if (!json_is_array(type))
-        return add_type(c, type, types);
-    if (json_array_size(type) == 0)
-        return add_type(c, NULL, types);
-    for (size_t i = 0; i < json_array_size(type); i++)
-        if (!add_type(c, json_array_get(type, i), types))
-            return false;
-    return true;
-}
-
-static uint32_t type_of(const json_t *value)
-{
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return 1u << OBJECT;
-    case JSON_ARRAY:
-        return 1u << ARRAY;
-    case JSON_STRING:
-        return 1u << STRING;
-    case JSON_INTEGER:
-        return 1u << INTEGER | 1u << NUMBER;
-    case JSON_REAL:
-        return 1u << NUMBER;
-    case JSON_NULL:
-        return 1u << NIL;
-    default:
-        return 1u << BOOLEAN;
-    }
-}
-
-/* ---- enum, const ---- */
-
-/* Spells out a value from the start of a rule to an end. */
-static void add_value(struct tn_schema_compiler *c, const json_t *value, uint32_t start)
-{
-    struct tn_buf text = {0};
-    if (!tn_json_dump(&text, value))
-        c->g->failed = c->g->failed ? c->g->failed : TERN_MEMORY;
-    else
-        tn_grammar_end(c->g, tn_grammar_text(c->g, start, text.data, text.n_bytes));
-    tn_buf_fini(&text);
-}
-
-static bool compile_enum(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
-{
-    static const char *const words[] = {
-        "enum", "const", "type", "pattern", "format", "minLength", "maxLength", "minimum",
-        "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
-    const json_t *list = json_object_get(s, "enum"), *constant = json_object_get(s, "const");
-    uint32_t types, n = 0;
-    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words),
-                                " together with \"enum\" or \"const\"") ||
-        !read_types(c, s, &types))
-        return false;
-    if (list && (constant || !json_is_array(list) || json_array_size(list) == 0))
-        return tn_schema_refuse(c, TERN_USAGE, "\"enum\" must be an array of values, not empty, "
-                                               "and cannot be combined with \"const\"");
-    const size_t n_values = list ? json_array_size(list) : 1;
-    for (size_t i = 0; i < n_values; i++) {
-        const json_t *value = list ? json_array_get(list, i) : constant;
-        bool fits = false;
-        if (types && !(types & type_of(value)))
-            continue;
-        tern_status status = tn_schema_limits_take(&c->limits, s, value, &fits, c->err);
-        if (status != TERN_OK)
-            return tn_schema_refuse_as_said(c, status);
-        if (fits)
-            add_value(c, value, start);
-        n += fits;
-    }
-    return n > 0 || tn_schema_refuse(c, TERN_USAGE, "no value of \"enum\" or \"const\" has the "
-                                                    "\"type\" and fits its limits");
-}
-
-/* ---- arrays ---- */
-
-/* [ item , item ... ]: the required items, then the optional ones; a loop where there is no
- * maximum. */
-static void add_items(struct tn_schema_compiler *c, uint32_t start, uint32_t item,
-                      struct tn_count_range range)
-{
-    struct tern_grammar *g = c->g;
-    const uint32_t min = range.min, max = range.max;
-    const uint32_t close = tn_grammar_state(g), first = tn_grammar_state(g);
-    tn_grammar_call(g, tn_grammar_text(g, start, "[", 1), c->rules.space, first);
-    tn_grammar_end(g, tn_grammar_text(g, close, "]", 1));
-    if (min == 0)
-        tn_grammar_empty(g, first, close);
-    uint32_t before = first;
-    for (uint32_t i = 1; i <= max && !g->failed; i++) {
-        const uint32_t after = tn_grammar_state(g);
-        tn_grammar_call(g, before, item, after);
-        if (i >= min)
-            tn_grammar_call(g, after, c->rules.space, close);
-        if (i == max)
-            return;
-        const uint32_t comma = tn_grammar_text(g, after, ",", 1);
-        /* the first loop state may also close */
-        const bool is_loop = max == TN_NO_MAXIMUM && i >= TN_MAX(min, 2);
-        const uint32_t next = is_loop ? before : tn_grammar_state(g);
-        tn_grammar_call(g, comma, c->rules.space, next);
-        if (is_loop)
-            return;
-        before = next;
-    }
-}
-
-static bool compile_array(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
-{
-    const json_t *items = json_object_get(s, "items");
-    struct tn_count_range range;
-    tern_status status = tn_schema_count(&range, s, "minItems", "maxItems", MAX_ITEMS, c->err);
-    if (status != TERN_OK)
-        return tn_schema_refuse_as_said(c, status);
-    if (json_object_get(s, "uniqueItems") && !json_is_false(json_object_get(s, "uniqueItems")))
-        return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"uniqueItems\" is not supported: a "
-                                                     "grammar cannot remember earlier items");
-    if (!items && c->is_strict)
-        return tn_schema_refuse(c, TERN_USAGE, "an array needs \"items\"");
-    const uint32_t item = items ? tn_schema_rule_of(c, items, "items", NULL, TN_NO_PARENT)
-                                : c->rules.value;
-    add_items(c, start, item, range);
-    return true;
-}
-
 /* ---- one subschema ---- */
 
 /* Strings, numbers, booleans, null: the shared JSON rules, or a rule with limits. */
 static bool compile_simple(struct tn_schema_compiler *c, const json_t *s, uint32_t types,
                            uint32_t start)
 {
-    const uint32_t simple[N_TYPES] = {[STRING] = c->rules.string, [NUMBER] = c->rules.number,
-                                      [INTEGER] = c->rules.integer, [BOOLEAN] = c->rules.boolean,
-                                      [NIL] = c->rules.null};
-    for (uint32_t i = 0; i < N_TYPES && !c->g->failed; i++) {
+    const uint32_t simple[TN_N_TYPES] = {
+        [TN_TYPE_STRING] = c->rules.string, [TN_TYPE_NUMBER] = c->rules.number,
+        [TN_TYPE_INTEGER] = c->rules.integer, [TN_TYPE_BOOLEAN] = c->rules.boolean,
+        [TN_TYPE_NULL] = c->rules.null};
+    for (uint32_t i = 0; i < TN_N_TYPES && !c->g->failed; i++) {
         uint32_t rule = simple[i];
         if (!(types & 1u << i) || !rule)
             continue;
         tern_status status =
-            tn_schema_limits_find(&c->limits, c->g, s, type_names[i], &rule, c->err);
+            tn_schema_limits_find(&c->limits, c->g, s, tn_schema_type_names[i], &rule, c->err);
         if (status != TERN_OK)
             return tn_schema_refuse_as_said(c, status);
         tn_grammar_empty(c->g, start, rule);
@@ -238,17 +84,18 @@ static bool compile_types(struct tn_schema_compiler *c, const json_t *s, uint32_
 {
     static const char *const words[] = {
         "type", "properties", "required", "additionalProperties", "patternProperties",
-        "propertyNames", "items", "minItems", "maxItems", "uniqueItems", "pattern",
-        "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
-        "exclusiveMaximum", "multipleOf"};
+        "propertyNames", "items", "prefixItems", "additionalItems", "minItems", "maxItems",
+        "uniqueItems", "pattern", "format", "minLength", "maxLength", "minimum", "maximum",
+        "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     uint32_t types;
-    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), "") || !read_types(c, s, &types))
+    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), "") ||
+        !tn_schema_read_types(c, s, &types))
         return false;
-    if (types & 1u << NUMBER) /* integers are numbers */
-        types &= ~(1u << INTEGER);
+    if (types & 1u << TN_TYPE_NUMBER) /* integers are numbers */
+        types &= ~(1u << TN_TYPE_INTEGER);
     if (!types && !c->is_strict &&
         (json_object_get(s, "properties") || json_object_get(s, "patternProperties")))
-        types = 1u << OBJECT;
+        types = 1u << TN_TYPE_OBJECT;
     if (!types && !c->is_strict && tn_schema_says_nothing(s)) {
         tn_grammar_empty(c->g, start, c->rules.value);
         return true;
@@ -257,9 +104,9 @@ static bool compile_types(struct tn_schema_compiler *c, const json_t *s, uint32_
         return tn_schema_refuse(c, TERN_USAGE, "\"type\" is missing");
     if (!compile_simple(c, s, types, start))
         return false;
-    if (types & 1u << OBJECT && !tn_schema_object(c, s, start))
+    if (types & 1u << TN_TYPE_OBJECT && !tn_schema_object(c, s, start))
         return false;
-    return !(types & 1u << ARRAY) || compile_array(c, s, start);
+    return !(types & 1u << TN_TYPE_ARRAY) || tn_schema_array(c, s, start);
 }
 
 static bool compile(struct tn_schema_compiler *c, const json_t *s, uint32_t start);
@@ -291,7 +138,7 @@ static bool compile(struct tn_schema_compiler *c, const json_t *s, uint32_t star
     if (json_object_get(s, "oneOf"))
         return compile_alternatives(c, s, "oneOf", start);
     if (json_object_get(s, "enum") || json_object_get(s, "const"))
-        return compile_enum(c, s, start);
+        return tn_schema_enum(c, s, start);
     return compile_types(c, s, start);
 }
 

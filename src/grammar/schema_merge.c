@@ -227,6 +227,30 @@ static bool merge_reference(struct merge *m, const json_t *reference)
                   : fail(m, TERN_USAGE, "the schema has nothing at", text ? text : "$ref");
 }
 
+static bool is_tuple(const json_t *s)
+{
+    return json_object_get(s, "prefixItems") || json_is_array(json_object_get(s, "items"));
+}
+
+static bool has_equal(const json_t *a, const json_t *b, const char *word)
+{
+    json_t *x = json_object_get(a, word), *y = json_object_get(b, word);
+    return x == y || json_equal(x, y);
+}
+
+/* "items" applies to all items or to those after the first ones, depending on its neighbours, so
+ * the items of a tuple cannot be merged with other ones. */
+static bool check_items(struct merge *m, const json_t *part)
+{
+    const bool has_both = (json_object_get(part, "items") || is_tuple(part)) &&
+                          (json_object_get(m->out, "items") || is_tuple(m->out));
+    if (!has_both || !(is_tuple(part) || is_tuple(m->out)) ||
+        (has_equal(part, m->out, "items") && has_equal(part, m->out, "prefixItems") &&
+         has_equal(part, m->out, "additionalItems")))
+        return true;
+    return differs(m, "prefixItems");
+}
+
 /* The referenced schema first, then "allOf", then its own keywords. */
 static bool merge_words(struct merge *m, json_t *part)
 {
@@ -240,6 +264,8 @@ static bool merge_words(struct merge *m, json_t *part)
     for (size_t i = 0; i < json_array_size(list); i++)
         if (!merge_part(m, json_array_get(list, i)))
             return false;
+    if (!check_items(m, part))
+        return false;
     json_object_foreach(part, word, value)
         if (strcmp(word, "$ref") != 0 && strcmp(word, "allOf") != 0 &&
             !merge_word(m, word, value))

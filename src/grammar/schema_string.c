@@ -21,7 +21,8 @@
 #define HOUR_MINUTE "(?:[01]\\d|2[0-3]):[0-5]\\d"
 #define TIME HOUR_MINUTE ":[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-]" HOUR_MINUTE ")"
 
-#define COUNT "\\d{1,9}"
+/* Libraries limit durations to 999,999,999 days. */
+#define COUNT "\\d{1,6}"
 #define DURATION_TIME                                                                              \
     "T(?:" COUNT "H(?:" COUNT "M(?:" COUNT "S)?)?|" COUNT "M(?:" COUNT "S)?|" COUNT "S)"
 #define DURATION_DATE                                                                              \
@@ -30,6 +31,12 @@
 /* Labels of a host name: 63 characters for the first and 26 for seven others make 252 with dots. */
 #define LABEL(n_between) "[0-9A-Za-z](?:[0-9A-Za-z-]{0," n_between "}[0-9A-Za-z])?"
 #define ATOM "[0-9A-Za-z!#$%&'*+/=?^_`{|}~-]+"
+
+/* Host names that are no numbers and have no "--", which would be punycode.  Few states, because a
+ * limit of the length multiplies them, and at most 256 characters, because most limits allow more.
+ */
+#define URI_HOST "(?:[0-9a-z](?:-?[0-9a-z]){0,9}\\.){1,2}[a-z]{2,9}"
+#define URI_REST "(?:/[0-9A-Za-z._~!$&'()*+,;=:@/?-]{0,198})?"
 
 #define BYTE "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
 #define HEX4 "[0-9A-Fa-f]{1,4}"
@@ -54,6 +61,10 @@ static const struct format {
       "(?:" HEX4 ":){1,3}(?::" HEX4 "){1,4}|(?:" HEX4 ":){1,2}(?::" HEX4 "){1,5}|"
       HEX4 ":(?::" HEX4 "){1,6}|:(?:(?::" HEX4 "){1,7}|:))$"}},
     {"uuid", {"^" HEX("8") "-" HEX("4") "-" HEX("4") "-" HEX("4") "-" HEX("12") "$"}},
+    {"uri", {"^https?://" URI_HOST URI_REST "$"}},
+    /* hints for forms and encoders (OpenAPI); any text is valid */
+    {"password", {NULL}},
+    {"binary", {NULL}},
 };
 
 static const struct format *find_format(const char *name)

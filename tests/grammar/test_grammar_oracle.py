@@ -35,10 +35,28 @@ def random_schema(rng, depth, defs):
             False
     if "array" in types:
         schema["items"] = random_schema(rng, depth - 1, defs)
+        kind = rng.random()
+        if kind < 0.3:
+            schema["prefixItems"] = [random_schema(rng, depth - 1, defs)
+                                     for _ in range(rng.randint(1, 3))]
+            if rng.random() < 0.4:
+                schema["items"] = False
+            return add_limits(rng, schema, 0, len(schema["prefixItems"]))
+        if kind < 0.4:
+            schema.update(uniqueItems=True, items={"enum": rng.sample(SCALARS, rng.randint(3, 9))})
         if rng.random() < 0.6:
             schema["minItems"] = rng.randint(0, 3)
         if rng.random() < 0.6:
             schema["maxItems"] = schema.get("minItems", 0) + rng.randint(0, 2)
+    return schema
+
+
+def add_limits(rng, schema, low, high):
+    """Sometimes adds numbers of items that some array has."""
+    if rng.random() < 0.4:
+        schema["minItems"] = low = rng.randint(low, high)
+    if rng.random() < 0.3:
+        schema["maxItems"] = rng.randint(max(low, 1), high + 2)
     return schema
 
 
@@ -57,6 +75,19 @@ def alternatives(schema):
 
 
 # ---- values ----
+
+def lengths(schema):
+    """The smallest and the largest number of items."""
+    n_first = len(schema.get("prefixItems", []))
+    high = schema.get("maxItems", 1 << 30)
+    high = min(high, n_first) if schema.get("items") is False else high
+    return schema.get("minItems", min(n_first, high)), high
+
+
+def item_schema(schema, i):
+    return schema.get("prefixItems", [])[i] if i < len(schema.get("prefixItems", [])) else \
+        schema.get("items", True)
+
 
 class TooDeep(Exception):
     pass
@@ -86,9 +117,12 @@ def random_value(rng, schema, root, depth=12):
                     value[name] = random_value(rng, schema["additionalProperties"], root, depth - 1)
         return value
     if kind == "array":
-        low = schema.get("minItems", 0)
-        n = rng.randint(low, schema.get("maxItems", low + 3))
-        return [random_value(rng, schema["items"], root, depth - 1) for _ in range(n)]
+        low, high = lengths(schema)
+        items = [item_schema(schema, i) for i in range(rng.randint(low, min(high, low + 3)))]
+        if schema.get("uniqueItems"):
+            return rng.sample(schema["items"]["enum"],
+                              min(len(items), len(schema["items"]["enum"])))
+        return [random_value(rng, sub, root, depth - 1) for sub in items]
     return {"string": lambda: rng.choice(["", "text", "é\u0001\U0001f600", "a\\\"/", "\u2028"]),
             "number": lambda: rng.choice([0, -1, 2.5, 1e20, -0.125, 12345678]),
             "integer": lambda: rng.choice([0, -1, 42, 1234567890123456]),
@@ -152,9 +186,10 @@ def fits(value, schema, root):
             all(name in value for name in schema["required"]) and \
             all(fits(value[name], named.get(name, other), root) for name in value)
     if isinstance(value, list):
-        return "array" in types and len(value) >= schema.get("minItems", 0) and \
-            len(value) <= schema.get("maxItems", len(value)) and \
-            all(fits(one, schema["items"], root) for one in value)
+        low, high = lengths(schema)
+        return "array" in types and low <= len(value) <= high and \
+            (not schema.get("uniqueItems") or len(set(map(json.dumps, value))) == len(value)) and \
+            all(fits(one, item_schema(schema, i), root) for i, one in enumerate(value))
     if isinstance(value, bool) or value is None:
         return ("null" if value is None else "boolean") in types
     if isinstance(value, str):

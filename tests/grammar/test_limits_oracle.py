@@ -8,6 +8,7 @@ import ipaddress
 import json
 import random
 import re
+import urllib.parse
 import uuid
 from fractions import Fraction
 
@@ -181,7 +182,8 @@ def check_long():
                         "texts": [canonical(letter * n) for n in good + bad]}])
         assert [r[1] for r in answer["results"]] == [True] * len(good) + [False] * len(bad), schema
     for schema in ({"format": "uuid", "minLength": 1, "maxLength": 36},
-                   {"format": "email", "maxLength": 320}, {"format": "hostname", "maxLength": 253}):
+                   {"format": "email", "maxLength": 320}, {"format": "uri", "maxLength": 256},
+                   {"format": "hostname", "maxLength": 253}):
         free = {"type": "string", "format": schema["format"]}
         one, other = run([{"schema": s, "walks": 9, "seed": 7, "texts": []}
                           for s in (free, dict(schema, type="string"))])
@@ -190,7 +192,9 @@ def check_long():
 
 # ---- formats ----
 
-DURATION = re.compile(r"P(?!$)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?)\Z")
+# datetime.timedelta ends at 999,999,999 days.
+DURATION = re.compile(r"P(?!$)(\dW|(\dY)?(\dM)?(\dD)?(T(?=\d)(\dH)?(\dM)?(\dS)?)?)\Z".replace(
+    r"\d", r"\d{1,6}"))
 LABEL = re.compile(r"[0-9A-Za-z]([0-9A-Za-z-]{0,61}[0-9A-Za-z])?\Z")
 
 
@@ -204,6 +208,12 @@ def is_date_time(text):
 
 def is_hostname(text):
     return len(text) <= 253 and all(LABEL.match(label) for label in text.split("."))
+
+
+def is_uri(text):
+    parts = urllib.parse.urlsplit(text)
+    return parts.scheme in ("http", "https") and is_hostname(parts.hostname) and \
+        parts.hostname.split(".")[-1].isalpha() and re.fullmatch(r"[!-~]+", text)
 
 
 def is_email(text):
@@ -221,7 +231,13 @@ FORMATS = {
              ["2100-02-29", "2024-04-31", "2024-00-01", "24-01-01", "2024-1-1", "20240101"]),
     "time": (is_time, ["00:00:00Z", "23:59:59.999+14:00"], ["00:00Z", "24:00:00Z", "00:00:00"]),
     "duration": (DURATION.match, ["P1D", "PT1H30M", "P3W", "P1Y2M3DT4H5M6S", "PT0S", "P1YT1S"],
-                 ["P", "PT", "P1H", "1D", "P1W1D", "P1Y1D", "PT1H1S", "P-1D"]),
+                 ["P", "PT", "P1H", "1D", "P1W1D", "P1Y1D", "PT1H1S", "P-1D", "P1000000D"]),
+    "uri": (is_uri, ["http://a.bc", "https://example.com/a/b.html?q=1&r=(2)", "https://a-b.c.de/"],
+            ["", "a", "example.com", "http://", "http://a", "ftp://a.bc", "http://1.2.3.4/",
+             "http://a.bc/ x", "http://xn--a.bc", "http://-a.bc", "http://a.bc/%", "http://A.bc",
+             "http://a..bc", "http://a.bc:80/"]),
+    "password": (lambda text: True, ["", "a b", "é\n"], []),
+    "binary": (lambda text: True, ["", "a b"], []),
     "email": (is_email, ["a@b.c", "first.last+tag@mail.example.org", "!#$%&'*+/=?^_`{|}~-@x.y",
                          "x" * 64 + "@example.com"],
               ["@b.c", "a@", "a@b", "a..b@c.d", ".a@b.c", "a@-b.c", "a b@c.d", "x" * 65 + "@b.c"]),

@@ -22,6 +22,7 @@ TREE = {"allOf": [NAMED, {"$ref": "#/$defs/node"}], "$defs": {"node": {
     "type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
     "required": ["next"]}}}
 DICT = {"type": "object", "additionalProperties": INT}
+PAIR = {"type": "array", "prefixItems": [INT, TEXT]}
 AB = {"type": "object", "properties": {"a": TEXT, "ab": TEXT, "ü": TEXT, "q\"": TEXT},
       "required": ["ab"], "additionalProperties": INT}
 
@@ -35,6 +36,35 @@ CASES = [
     # annotations
     (dict(TEXT, **{"x-order": 1, "externalDocs": {}, "contentEncoding": "base64"}), ['"a"'], ["1"]),
     ({"type": "array", "items": INT, "uniqueItems": False}, ["[1,1]"], ['["a"]']),
+    # tuples
+    (PAIR, ['[1,"a"]', '[ 1, "a" ]'], ["[]", "[1]", '["a",1]', '[1,"a",2]', '[1,"a",]']),
+    ({"type": "array", "items": [INT, TEXT]}, ['[1,"a"]'], ["[1]", '[1,"a",2]']),
+    ({"type": "array", "prefixItems": [INT], "items": TEXT}, ["[1]", '[1,"a"]', '[1,"a","b","c"]'],
+     ["[]", '["a"]', "[1,2]", '[1,"a",2]', '[1,"a","b",3]']),
+    ({"type": "array", "items": [INT, INT], "additionalItems": TEXT, "maxItems": 4},
+     ["[1,2]", '[1,2,"a"]', '[1,2,"a","b"]'], ["[1]", '[1,"a"]', '[1,2,"a","b","c"]', "[1,2,3]"]),
+    ({"type": "array", "prefixItems": [INT, TEXT], "minItems": 0, "items": False},
+     ["[]", "[1]", '[1,"a"]'], ['["a"]', '[1,"a",1]']),
+    ({"type": "array", "prefixItems": [INT, TEXT], "maxItems": 1}, ["[1]"], ["[]", '[1,"a"]']),
+    ({"type": "array", "prefixItems": [INT], "items": True, "minItems": 3},
+     ['[1,"a",null]', "[1,{},[],2]"], ["[1]", "[1,2]", "[null,1,1]"]),
+    ({"type": "array", "items": PAIR}, ["[]", '[[1,"a"],[2,"b"]]'], ['[[1,"a"],[2]]']),
+    ({"type": "array", "items": False}, ["[]", "[ ]"], ["[1]"]),
+    ({"type": "array", "prefixItems": [{"$ref": "#"}], "minItems": 0}, ["[]", "[[]]", "[[[]]]"],
+     ["[[],[]]", "[1]"]),
+    ({"allOf": [PAIR, {"maxItems": 1, "description": "x"}]}, ["[1]"], ['[1,"a"]']),
+    # items that differ
+    ({"type": "array", "items": {"enum": ["a", "ab", 1, 1.0, None]}, "uniqueItems": True},
+     ["[]", '["a"]', '["ab","a"]', '[null,1,"a","ab"]', '[ 1, "ab" ]'],
+     ['["a","a"]', '["a","b"]', '["a","ab","a"]', "[1,1]", "[1,1.0]", '["a",]']),
+    ({"type": "array", "items": {"$ref": "#/$defs/c"}, "uniqueItems": True, "minItems": 2,
+      "maxItems": 2, "$defs": {"c": {"enum": ["x", "y", "z"], "type": "string"}}},
+     ['["x","y"]', '["z","x"]'], ['["x"]', '["x","x"]', '["x","y","z"]', "[]"]),
+    ({"type": "array", "items": {"type": "boolean"}, "uniqueItems": True, "minItems": 1},
+     ["[true]", "[false,true]"], ["[]", "[true,true]", "[true,false,true]"]),
+    ({"type": "array", "items": {"const": 5}, "uniqueItems": True}, ["[]", "[5]"], ["[5,5]"]),
+    ({"type": "array", "items": INT, "uniqueItems": True, "maxItems": 1}, ["[]", "[1]"],
+     ["[1,2]"]),
     # additionalProperties
     (DICT, ["{}", '{"a":1}', '{"a": 1, "b": -2}', '{"\\u0061\\n":1,"":2}'],
      ['{"a":"b"}', '{"a":1,}', '{a:1}', '{"a":1.5}', '{"a":1 "b":2}']),

@@ -216,7 +216,7 @@ class Llama(serving.TestCase):
             self.assertIn(animal["kind"], ("cat", "dog"))
             self.assertRegex(animal["born"], r"^\d{4}-\d\d-\d\d$")
             self.assertEqual(whole["stop_type"], "eos")
-        schema["properties"]["born"]["format"] = "uri"
+        schema["properties"]["born"]["format"] = "iri"
         error = self.post("/completion", {"prompt": "a", "json_schema": schema}, 400)["error"]
         self.assertIn("#/properties/born", error["message"])
 

@@ -2,9 +2,10 @@
 """OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model, addresses
 of a server with a template for tools and of one with a reasoning model, release."""
 import asyncio
+import datetime
 import enum
 import sys
-from typing import Annotated, Dict, List, Literal, Optional, Set, Union
+from typing import Annotated, Dict, List, Literal, Optional, Set, Tuple, Union
 
 import openai
 import pydantic
@@ -91,9 +92,19 @@ for seed in range(3):  # a dictionary has any number of members: some answers ar
     break
 else:
     raise AssertionError("no answer ended")
+class Row(pydantic.BaseModel):
+    words: Set[Literal["x", "y"]]
+    pair: Tuple[Literal["a", "b"], bool]
+    pairs: List[Tuple[Color, Literal[1, 2]]] = pydantic.Field(max_length=2)
+    length: datetime.timedelta
+    home: pydantic.HttpUrl
+
+row = client.chat.completions.parse(**dict(ask, response_format=Row, max_tokens=900, stop=None,
+                                           temperature=0)).choices[0].message.parsed
+assert isinstance(row, Row) and len(row.pair) == 2, row
 try:
     class Unique(pydantic.BaseModel):
-        words: Set[Literal["x", "y"]]
+        words: Set[str]
     client.chat.completions.parse(**dict(ask, response_format=Unique))
 except openai.BadRequestError as e:
     assert "uniqueItems" in e.message, e
