@@ -90,14 +90,14 @@ static void refuse_unknown(struct tn_chat_state *chat, const char *typed, size_t
     struct tn_nearest nearest;
     char known[16], best[16] = "";
     int n_shown = (int)TN_MIN(n, (size_t)40);
-    tn_nearest_init(&nearest, typed, n);
+    tn_nearest_init(&nearest, typed + 1, n - 1); /* the slash is the same in all names */
     for (size_t i = 0; i < tn_n_chat_commands; i++) {
         size_t n_name;
         const char *names = tn_chat_commands[i].names, *name;
         while ((name = next_name(&names, &n_name)) != NULL) {
             uint32_t before = nearest.distance;
             copy_name(known, name, n_name);
-            tn_nearest_try(&nearest, "", known);
+            tn_nearest_try(&nearest, "", known + 1);
             if (nearest.distance < before)
                 copy_name(best, name, n_name);
         }

@@ -66,7 +66,8 @@ class Commands(Chat):
         for typed, meant in (("/hlep", "/help"), ("/undoo", "/undo"), ("/conf", "/config"),
                              ("/sav", "/save")):
             self.assertIn(f"did you mean {meant}?", self.quiet(2, [typed, typed + " x"]))
-        self.assertIn("/help lists them", self.quiet(2, ["/xyzzy"]))
+        for typed in ("/xyzzy", "/x", "/"):
+            self.assertIn("/help lists them", self.quiet(2, [typed]))
         for leave in ("/exit", "/quit", "/bye", "/q"):
             self.quiet(0, [leave, "Hello"])
 
