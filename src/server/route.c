@@ -90,7 +90,7 @@ static const char *allow_line(unsigned methods)
 /* Headers that clients of OpenAI and Anthropic send besides those named below. */
 static bool may_be_sent(struct tn_http_text field)
 {
-    static const char *const begins[] = {"x-stainless-", "anthropic-"};
+    static const char *const begins[] = {"x-stainless-", "anthropic-", "openai-"};
     for (size_t i = 0; i < TN_COUNT_OF(begins); i++) {
         const size_t n = strlen(begins[i]);
         if (field.n > n && tn_http_is((struct tn_http_text){field.data, n}, begins[i]))
@@ -99,14 +99,16 @@ static bool may_be_sent(struct tn_http_text field)
     return false;
 }
 
-/* Answers a CORS preflight request of a configured origin. */
+/* Answers a CORS preflight request of a configured origin.  User-Agent: libraries set it, and some
+ * browsers send it. */
 static void append_preflight(struct tn_buf *out, const struct tn_conn *conn)
 {
     struct tn_http_text asked =
         tn_http_field(&conn->request, "access-control-request-headers", NULL);
     tn_buf_append_text(out, "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n"
                             "Access-Control-Max-Age: 600\r\n"
-                            "Access-Control-Allow-Headers: Authorization, Content-Type, X-Api-Key");
+                            "Access-Control-Allow-Headers: Authorization, Content-Type, User-Agent, "
+                            "X-Api-Key");
     while (asked.n > 0) {
         size_t n = 0;
         while (n < asked.n && asked.data[n] != ',')

@@ -75,6 +75,9 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
         {"{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"anyOf\":[{\"type\":\"array\",\"items\":"
          "{\"$ref\":\"#/$defs/n\"},\"minItems\":1,\"maxItems\":3},{\"type\":\"null\"}]}}}",
          "[[null,[null]],\n  null]"},
+        {"{\"type\":\"array\",\"prefixItems\":[{\"type\":\"null\"},{\"type\":\"array\",\"items\":"
+         "{\"enum\":[1,1.0,\"a\"]},\"uniqueItems\":true}],\"items\":{\"type\":\"boolean\"}}",
+         "[null,[\"a\",1],true]"},
         {"{\"type\":[\"string\",\"number\",\"boolean\"]}", "\"\xC3\xA9\\uD83D\\uDE00\""},
         {"{}", "{\"a\":[1.5e-3,{\"b\":\"c\"}],\"d\":false}"},
         {"{\"anyOf\":[{\"const\":{\"k\":[1]}},{\"$ref\":\"#\"}]}", "{\"k\":[1]}"},

@@ -152,7 +152,11 @@ static void any_allocation_may_fail(void **state)
 {
     (void)state;
     static const char schema[] =
-        OBJECT("\"properties\":{\"a\":{\"enum\":[1,\"x\",{\"y\":[0.1]}]},\"b\":{\"$ref\":\"#/$defs/c\"}},"
+        OBJECT("\"properties\":{\"a\":{\"enum\":[1,\"x\",{\"y\":[0.1]}]},"
+               "\"b\":{\"$ref\":\"#/$defs/c\"},"
+               "\"t\":{\"type\":\"array\",\"prefixItems\":[{\"type\":\"null\"},{\"const\":5}]},"
+               "\"u\":{\"type\":\"array\",\"items\":{\"enum\":[1,2]},\"uniqueItems\":true},"
+               "\"v\":{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"uniqueItems\":true}},"
                "\"$defs\":{\"c\":{\"type\":\"array\",\"items\":{\"type\":[\"string\",\"integer\"],"
                "\"pattern\":\"^a{2,3}$\",\"minimum\":5,\"maximum\":31}}}");
     struct fixture f;

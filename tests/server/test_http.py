@@ -354,12 +354,12 @@ class Keys(command.TestCase):
             status, headers, _ = server.request("OPTIONS", "/v1/chat/completions", headers=dict(
                 origin, **{"Access-Control-Request-Headers":
                            "authorization,x-stainless-os, x-stainless-lang,x-evil,"
-                           "anthropic-version"}))
+                           "anthropic-version,openai-project,user-agent"}))
             self.assertEqual(status, 204)
             allowed = headers["Access-Control-Allow-Headers"]
-            self.assertIn("x-stainless-os", allowed)
-            self.assertIn("x-stainless-lang", allowed)
-            self.assertIn("anthropic-version", allowed)
+            for name in ("authorization", "x-stainless-os", "x-stainless-lang", "user-agent",
+                         "anthropic-version", "openai-project"):
+                self.assertIn(name, allowed.lower())
             self.assertNotIn("x-evil", allowed)
             status, _, _ = server.request("GET", "/health", headers={"Host": "tern.example.com"})
             self.assertEqual(status, 200)
