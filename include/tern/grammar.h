@@ -14,8 +14,9 @@
  * additionalProperties, patternProperties, propertyNames, items, prefixItems, additionalItems,
  * minItems, maxItems, uniqueItems, enum, const, anyOf, oneOf, allOf, $ref within the schema ("#",
  * "#/$defs/..."), $defs, definitions; for strings pattern, format (date-time, date, time, duration,
- * email, hostname, ipv4, ipv6, uuid, uri; password, binary: any text), minLength and maxLength; for
- * numbers minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.
+ * email, hostname, ipv4, ipv6, uuid, uri; password, binary: any text; next to a pattern the names
+ * that zod gives to it, such as ulid), minLength and maxLength; for numbers minimum, maximum,
+ * exclusiveMinimum, exclusiveMaximum, multipleOf.
  * Next to enum and const, the keywords for strings and numbers filter the values.  Annotations are
  * skipped: title, description, default, examples, $comment, $schema, $id, $anchor, deprecated,
  * readOnly, writeOnly, discriminator, contentEncoding, contentMediaType, contentSchema,

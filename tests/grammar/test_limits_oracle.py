@@ -268,6 +268,9 @@ def check_formats(counts):
             value = json.loads(walk)
             assert value is None or is_good(value), (name, walk)
             counts["walked"] += 1
+    named, = run([{"schema": {"type": "string", "format": "e164", "pattern": "^\\+[1-9]\\d{6,14}$"},
+                   "walks": 0, "texts": ['"+4912345678"', '"12345678"']}])
+    assert [r[1] for r in named["results"]] == [True, False], named
     both, = run([{"schema": {"type": "string", "format": "date", "pattern": "^2024.*1$"},
                   "walks": 10, "seed": 1, "texts": ['"2024-05-31"', '"2024-05-30"', '"2024x1"']}])
     assert [r[1] for r in both["results"]] == [True, False, False], both
