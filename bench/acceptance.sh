@@ -144,7 +144,8 @@ demo_model() { "$tern" convert dist/demo -o "$work/demo-q8.tern" >/dev/null 2>&1
 big_folder() {
     name=$1; shift
     [ -e "$work/$name/model.safetensors" ] ||
-        numpy_python "$synthetic" "$work/$name" --tokenizer "$llama3" "$@" >/dev/null 2>"$work/error" ||
+        numpy_python "$synthetic" "$work/$name" --tokenizer "$llama3" "$@" \
+            >/dev/null 2>"$work/error" ||
         echo "no model $name: $(tail -n 1 "$work/error")" >&2
 }
 big_model() {

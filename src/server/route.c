@@ -107,8 +107,8 @@ static void append_preflight(struct tn_buf *out, const struct tn_conn *conn)
         tn_http_field(&conn->request, "access-control-request-headers", NULL);
     tn_buf_append_text(out, "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n"
                             "Access-Control-Max-Age: 600\r\n"
-                            "Access-Control-Allow-Headers: Authorization, Content-Type, User-Agent, "
-                            "X-Api-Key");
+                            "Access-Control-Allow-Headers: Authorization, Content-Type, "
+                            "User-Agent, X-Api-Key");
     while (asked.n > 0) {
         size_t n = 0;
         while (n < asked.n && asked.data[n] != ',')
