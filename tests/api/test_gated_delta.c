@@ -4,13 +4,16 @@
  * those of the float64 reference, and bits do not change when a text is split, rolled back,
  * drafted, saved or shared.  golden/test_families.py and test_hybrids.py test their logits.
  *
- * usage: test_gated_delta [folder of reference/hybrids/models]
+ * usage: test_gated_delta [SOURCE [8 | 16 | f32]]
+ *   SOURCE   a folder or GGUF file under reference/hybrids, or anywhere if the path is absolute
+ *   8 ...    the precision of inputs (default f32)
  */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -26,18 +29,23 @@
 #include "tern/convert.h"
 #include "tern/scheduler.h"
 
-#define MODELS TERN_SHARED_DIR "/reference/hybrids/models"
-#define VOCAB 264u
+#define HYBRIDS TERN_SHARED_DIR "/reference/hybrids/"
+#define MAX_VOCAB 512u
 #define N_IDS 134u
+#define N_SHORT 17u
 #define MAX_STATE 16384u
 #define PATH_BYTES 512u
 
-static char source[PATH_BYTES], model_path[PATH_BYTES], cache_path[PATH_BYTES];
+static char source[PATH_BYTES];
+static char model_path[2 * PATH_BYTES], cache_path[2 * PATH_BYTES];
 
 static struct tern_sysinfo machine;
+static enum tern_inputs_as inputs = TERN_INPUTS_AS_F32;
 static struct tern_engine *engine;
 static struct tern_model *model;
-static uint32_t ids[N_IDS], short_ids[17];
+static uint32_t vocab;
+static size_t logits_bytes;
+static uint32_t ids[N_IDS], short_ids[N_SHORT];
 
 static void load_ids(uint32_t *out, size_t n, const json_t *golden, size_t i_prompt)
 {
@@ -47,30 +55,51 @@ static void load_ids(uint32_t *out, size_t n, const json_t *golden, size_t i_pro
         out[i] = (uint32_t)json_integer_value(json_array_get(list, i));
 }
 
+static bool is_folder(void)
+{
+    return !strstr(source, ".gguf");
+}
+
+/* The prompts of a folder; random ids for a GGUF file. */
+static void choose_ids(void)
+{
+    char path[PATH_BYTES + 32];
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 1);
+    for (size_t i = 0; i < N_IDS; i++)
+        ids[i] = (uint32_t)(tn_rng_next(&rng) % vocab);
+    if (!is_folder())
+        return;
+    snprintf(path, sizeof path, "%s/golden/ids.json", source);
+    json_t *golden = json_load_file(path, 0, NULL);
+    assert_non_null(golden);
+    load_ids(short_ids, N_SHORT, golden, 1);
+    load_ids(ids, N_IDS, golden, 3);
+    json_decref(golden);
+}
+
 static struct tern_engine *open_engine(uint32_t n_threads, const char *level)
 {
     struct tern_engine *out;
     const struct tern_engine_params p = {
-        .n_threads = n_threads, .cpu_level = level, .inputs = TERN_INPUTS_AS_F32};
+        .n_threads = n_threads, .cpu_level = level, .inputs = inputs};
     assert_ok(tern_engine_create(&out, &machine, &p, &e));
     return out;
 }
 
 static int setup(void **state)
 {
-    const struct tern_convert_params p = {.source = source, .output = model_path, .force = true};
+    const struct tern_convert_params p = {
+        .source = source, .output = model_path, .force = true, .no_tokenizer = true};
     struct tern_convert_result result;
-    char path[PATH_BYTES + 32];
-    snprintf(path, sizeof path, "%s/golden/ids.json", source);
-    json_t *golden = json_load_file(path, 0, NULL);
     (void)state;
     tern_sysinfo_read(&machine);
-    assert_non_null(golden);
-    load_ids(short_ids, TN_COUNT_OF(short_ids), golden, 1);
-    load_ids(ids, N_IDS, golden, 3);
-    json_decref(golden);
     assert_ok(tern_convert(&p, &result, &e));
     assert_ok(tern_model_open(&model, model_path, &e));
+    vocab = tern_model_config(model)->vocab;
+    assert_true(vocab <= MAX_VOCAB);
+    logits_bytes = vocab * sizeof(float);
+    choose_ids();
     engine = open_engine(2, NULL);
     return 0;
 }
@@ -97,7 +126,7 @@ static void fresh_logits(float *out, uint32_t n)
 {
     struct tern_session *s = open_session(engine);
     session_go_to(s, ids, n);
-    memcpy(out, tern_session_logits(s), VOCAB * sizeof *out);
+    memcpy(out, tern_session_logits(s), logits_bytes);
     tern_session_free(s);
 }
 
@@ -146,7 +175,7 @@ static void states_are_the_reference_s(void **state)
     (void)state;
     static float want[MAX_STATE];
     static unsigned char kept[8 * MAX_STATE];
-    if (!has_delta())
+    if (!has_delta() || !is_folder() || inputs != TERN_INPUTS_AS_F32)
         skip();
     struct tern_session *s = open_session(engine);
     const struct tn_state_plan *plan = &s->work.states;
@@ -154,8 +183,8 @@ static void states_are_the_reference_s(void **state)
     const size_t n = load_state(want);
     assert_true(plan->bytes.checkpoint <= sizeof kept);
     assert_ok(tern_session_eval(s, short_ids, 9, NULL, &e));
-    assert_ok(tern_session_eval(s, short_ids + 9, TN_COUNT_OF(short_ids) - 9, NULL, &e));
-    tn_state_checkpoint(plan, s->sequence.state, TN_COUNT_OF(short_ids), kept);
+    assert_ok(tern_session_eval(s, short_ids + 9, N_SHORT - 9, NULL, &e));
+    tn_state_checkpoint(plan, s->sequence.state, N_SHORT, kept);
     for (uint32_t k = 0; k < plan->n_layer; k++) {
         const struct tn_layer_dims *d = &plan->layers[k].layer->dims;
         if (d->value_dim == 0)
@@ -175,22 +204,26 @@ static void states_are_the_reference_s(void **state)
 static void a_checkpoint_does_not_depend_on_pending_rows(void **state)
 {
     (void)state;
-    static unsigned char one[8 * MAX_STATE], other[8 * MAX_STATE];
     if (!has_delta())
         skip();
     struct tern_session *s = open_session(engine), *t = open_session(engine);
+    const size_t n_bytes = s->work.states.bytes.checkpoint;
+    unsigned char *one = malloc(n_bytes), *other = malloc(n_bytes);
+    assert_true(one && other);
     session_go_to(s, ids, 40);
     for (uint32_t n = 1; n <= 35; n++)
         session_go_to(t, ids, n);
     session_go_to(t, ids, 42);
     for (uint32_t n = 36; n <= 40; n++) {
-        memset(one, 1, sizeof one);
-        memset(other, 1, sizeof other);
+        memset(one, 1, n_bytes);
+        memset(other, 1, n_bytes);
         assert_int_equal(tn_state_reach(&t->work.states, t->sequence.state, n), n);
         tn_state_checkpoint(&s->work.states, s->sequence.state, n, one);
         tn_state_checkpoint(&t->work.states, t->sequence.state, n, other);
-        assert_memory_equal(one, other, sizeof one);
+        assert_memory_equal(one, other, n_bytes);
     }
+    free(one);
+    free(other);
     tern_session_free(s);
     tern_session_free(t);
 }
@@ -200,32 +233,33 @@ static void a_checkpoint_does_not_depend_on_pending_rows(void **state)
 static void any_cut_gives_the_same_bits(void **state)
 {
     (void)state;
-    float want[VOCAB];
+    float want[MAX_VOCAB];
     fresh_logits(want, N_IDS);
     for (uint32_t cut = 1; cut < N_IDS; cut++) {
         struct tern_session *s = open_session(engine);
         session_go_to(s, ids, cut);
         session_go_to(s, ids, N_IDS);
-        assert_memory_equal(tern_session_logits(s), want, sizeof want);
+        assert_memory_equal(tern_session_logits(s), want, logits_bytes);
         tern_session_free(s);
     }
     struct tern_session *s = open_session(engine);
     for (uint32_t n = 1; n <= N_IDS; n++)
         session_go_to(s, ids, n);
-    assert_memory_equal(tern_session_logits(s), want, sizeof want);
+    assert_memory_equal(tern_session_logits(s), want, logits_bytes);
     tern_session_free(s);
 }
 
 static void any_engine_gives_the_same_bits(void **state)
 {
     (void)state;
-    static const char *const levels[] = {"ref", "ssse3", "avx2", "avx512", "neon"};
-    float want[VOCAB];
+    static const char *const levels[] = {"ref", "ssse3", "avx2", "avxvnni",
+                                         "avx512", "neon", "dotprod", "i8mm"};
+    float want[MAX_VOCAB];
     fresh_logits(want, N_IDS);
     for (size_t i = 0; i < TN_COUNT_OF(levels); i++)
         for (uint32_t n_threads = 1; n_threads <= 4; n_threads += 3) {
             const struct tern_engine_params p = {
-                .n_threads = n_threads, .cpu_level = levels[i], .inputs = TERN_INPUTS_AS_F32};
+                .n_threads = n_threads, .cpu_level = levels[i], .inputs = inputs};
             struct tern_engine *other;
             if (tern_engine_create(&other, &machine, &p, NULL) != TERN_OK)
                 continue; /* this machine lacks that level */
@@ -233,7 +267,7 @@ static void any_engine_gives_the_same_bits(void **state)
             session_go_to(s, ids, 100);
             for (uint32_t n = 101; n <= N_IDS; n++)
                 session_go_to(s, ids, n);
-            assert_memory_equal(tern_session_logits(s), want, sizeof want);
+            assert_memory_equal(tern_session_logits(s), want, logits_bytes);
             tern_session_free(s);
             tern_engine_free(other);
         }
@@ -243,7 +277,7 @@ static void any_engine_gives_the_same_bits(void **state)
 static void experts_on_the_disk_give_the_same_bits(void **state)
 {
     (void)state;
-    float want[VOCAB];
+    float want[MAX_VOCAB];
     struct tern_model *in_memory = model;
     fresh_logits(want, N_IDS);
     assert_ok(tern_model_open(&model, model_path, &e));
@@ -252,7 +286,7 @@ static void experts_on_the_disk_give_the_same_bits(void **state)
     session_go_to(s, ids, 100);
     for (uint32_t n = 101; n <= N_IDS; n++)
         session_go_to(s, ids, n);
-    assert_memory_equal(tern_session_logits(s), want, sizeof want);
+    assert_memory_equal(tern_session_logits(s), want, logits_bytes);
     tern_session_free(s);
     tern_model_free(model);
     model = in_memory;
@@ -262,7 +296,7 @@ static void a_truncated_session_gives_the_same_bits(void **state)
 {
     (void)state;
     struct tn_rng rng;
-    float want[VOCAB];
+    float want[MAX_VOCAB];
     struct tern_session *s = open_session(engine);
     tn_rng_seed(&rng, 5);
     for (uint32_t i = 0, n = 20; i < 60; i++) {
@@ -274,7 +308,7 @@ static void a_truncated_session_gives_the_same_bits(void **state)
             session_go_to(s, ids, n);
         fresh_logits(want, n);
         if (tern_session_logits(s))
-            assert_memory_equal(tern_session_logits(s), want, sizeof want);
+            assert_memory_equal(tern_session_logits(s), want, logits_bytes);
     }
     tern_session_free(s);
 }
@@ -294,7 +328,7 @@ static void dropping_drafts_computes_nothing_again(void **state)
 static void an_interrupted_evaluation_leaves_no_trace(void **state)
 {
     (void)state;
-    float want[VOCAB];
+    float want[MAX_VOCAB];
     uint32_t n_left, n_interrupted = 0;
     const struct tern_session_params p = {.n_ctx = 512, .should_stop = stops_once, .arg = &n_left};
     fresh_logits(want, N_IDS);
@@ -308,7 +342,7 @@ static void an_interrupted_evaluation_leaves_no_trace(void **state)
             tern_session_eval(s, ids + 40, 60, NULL, NULL) == TERN_INTERRUPTED;
         n_left = UINT32_MAX;
         session_go_to(s, ids, N_IDS);
-        assert_memory_equal(tern_session_logits(s), want, sizeof want);
+        assert_memory_equal(tern_session_logits(s), want, logits_bytes);
         tern_session_free(s);
     }
     assert_true(n_interrupted >= 2);
@@ -319,7 +353,7 @@ static void an_interrupted_evaluation_leaves_no_trace(void **state)
 static void wrong_drafts_change_no_answer(void **state)
 {
     (void)state;
-    struct talk want = {.vocab = VOCAB}, got = {.vocab = VOCAB};
+    struct talk want = {.vocab = vocab}, got = {.vocab = vocab};
     struct tern_session *plain = open_session(engine), *drafting = open_session(engine);
     talk_answer(&want, plain, ids, 66, 50, 1, NULL);
     talk_answer(&got, drafting, ids, 66, 50, 1, &want);
@@ -333,15 +367,17 @@ static void wrong_drafts_change_no_answer(void **state)
 static void a_saved_session_gives_the_same_bits(void **state)
 {
     (void)state;
-    float want[VOCAB];
+    float want[MAX_VOCAB];
     struct tern_session *s = open_session(engine), *loaded = open_session(engine);
-    session_go_to(s, ids, 90);
-    assert_ok(tern_session_save_cache(s, cache_path, &e));
-    assert_ok(tern_session_load_cache(loaded, cache_path, &e));
-    assert_int_equal(tern_session_n_past(loaded), 90);
-    session_go_to(loaded, ids, N_IDS);
     fresh_logits(want, N_IDS);
-    assert_memory_equal(tern_session_logits(loaded), want, sizeof want);
+    for (uint32_t n = 1; n < N_IDS; n += n % 32 == 0 ? 1 : 31) {
+        session_go_to(s, ids, n);
+        assert_ok(tern_session_save_cache(s, cache_path, &e));
+        assert_ok(tern_session_load_cache(loaded, cache_path, &e));
+        assert_int_equal(tern_session_n_past(loaded), n);
+        session_go_to(loaded, ids, N_IDS);
+        assert_memory_equal(tern_session_logits(loaded), want, logits_bytes);
+    }
     tern_session_free(s);
     tern_session_free(loaded);
 }
@@ -384,12 +420,25 @@ static void four_sequences_answer_as_one_after_the_other(void **state)
     assert_memory_equal(one, four, sizeof one);
 }
 
+static void take_arguments(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "models/tiny-qwen35-ternary";
+    const char *form = argc > 2 ? argv[2] : "f32";
+    char flat[PATH_BYTES];
+    inputs = !strcmp(form, "8")    ? TERN_INPUTS_AS_8
+             : !strcmp(form, "16") ? TERN_INPUTS_AS_16
+                                   : TERN_INPUTS_AS_F32;
+    snprintf(source, sizeof source, "%s%s", name[0] == '/' ? "" : HYBRIDS, name);
+    snprintf(flat, sizeof flat, "%s", name);
+    for (char *slash; (slash = strchr(flat, '/'));)
+        *slash = '-';
+    snprintf(model_path, sizeof model_path, TERN_BUILD_DIR "/test_gated_delta-%s.tern", flat);
+    snprintf(cache_path, sizeof cache_path, TERN_BUILD_DIR "/test_gated_delta-%s.kv", flat);
+}
+
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "tiny-qwen35-ternary";
-    snprintf(source, sizeof source, MODELS "/%s", name);
-    snprintf(model_path, sizeof model_path, TERN_BUILD_DIR "/test_gated_delta-%s.tern", name);
-    snprintf(cache_path, sizeof cache_path, TERN_BUILD_DIR "/test_gated_delta-%s.kv", name);
+    take_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_are_the_reference_s),
         cmocka_unit_test(a_checkpoint_does_not_depend_on_pending_rows),
