@@ -53,7 +53,7 @@ void tern_chat_marks_json(struct tern_chat_marks *out, const struct tern_tokeniz
     struct tern_chat_params no_answer = *params;
     no_answer.add_generation_prompt = false;
     *out = (struct tern_chat_marks){0};
-    if (tn_json_load(&object, "conversation", json, n_json, 0, NULL) != TERN_OK)
+    if (tn_json_load(&object, "conversation", json, n_json, JSON_ALLOW_NUL, NULL) != TERN_OK)
         return;
     json_t *messages = json_incref(json_object_get(object, "messages"));
     size_t first = 0, end = json_array_size(messages);

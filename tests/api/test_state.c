@@ -298,7 +298,8 @@ static void marks_are_found_in_any_template(void **state)
     (void)state;
     static const char json[] =
         "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},"
-        "{\"role\":\"user\",\"content\":\"Why?\"},{\"role\":\"assistant\",\"content\":\"So.\"},"
+        "{\"role\":\"user\",\"content\":\"Why?\"},"
+        "{\"role\":\"assistant\",\"content\":\"So\\u0000\"},"
         "{\"role\":\"user\",\"content\":\"And?\"}]}";
     struct tern_chat_template *t;
     struct tern_chat_params params = {.add_generation_prompt = true, .bos = "", .eos = ""};

@@ -18,6 +18,8 @@ MODELS = ("tiny-qwen35-ternary", "tiny-qwen35-moe", "tiny-qwen3next", "tiny-mapl
 TEXTS = ("Tell me a tale.", "Who lives in the old mill by the river?", "ab" * 40, "?")
 N_TOKENS = 24
 N_TURNS = 3
+N_LONG = 20  # turns of a long conversation
+MAX_OPENING = 20  # ids of the longest text after which an answer begins
 
 
 def model(name):
@@ -51,6 +53,61 @@ class Hybrids(command.TestCase):
                     want = [self.talk(alone, text) for text in TEXTS]
                 with serving.Server("--parallel", "4", models=[model(name)]) as server:
                     self.assertEqual(together(lambda text: self.talk(server, text), TEXTS), want)
+
+    def test_a_turn_computes_the_new_messages_only(self):
+        """Four conversations that take turns.  Histories lack the reasoning, and of the answers all
+        but the beginning, so that each prompt differs from the text where the answer began."""
+        for name in MODELS:
+            conversations, n_before = [[] for _ in TEXTS], [0] * len(TEXTS)
+            with serving.Server("--parallel", "4", models=[model(name)]) as server:
+                for turn in range(N_LONG):
+                    for k, talk in enumerate(conversations):
+                        talk.append({"role": "user", "content": f"Question {turn} of {k}"})
+                        _, answer = server.post(CHAT, {
+                            "messages": talk, "max_tokens": 50, "temperature": 0,
+                            "ignore_eos": True})
+                        usage, n = answer["usage"], n_before[k]
+                        n_computed = (usage["prompt_tokens"] -
+                                      usage["prompt_tokens_details"]["cached_tokens"])
+                        n_before[k] = usage["prompt_tokens"]
+                        with self.subTest(model=name, turn=turn, conversation=k):
+                            self.assertLessEqual(n_computed, n_before[k] - n + MAX_OPENING)
+                        content = answer["choices"][0]["message"]["content"] or "So."
+                        talk.append({"role": "assistant", "content": content[:10]})
+
+    def chat(self, name, n_turns, *flags):
+        """The results of n_turns lines of a chat."""
+        lines = "".join(json.dumps({"role": "user", "content": f"Question {turn}: why?"}) + "\n"
+                        for turn in range(n_turns))
+        out = command.tern("chat", model(name), "--jsonl", "--greedy", "--ignore-eos", "-n",
+                           str(N_TOKENS), *flags, stdin=lines.encode())
+        self.assertEqual(out.code, 0, out.err)
+        return [r for r in map(json.loads, out.text.splitlines()) if "usage" in r]
+
+    def test_a_long_chat_computes_the_new_messages_only(self):
+        for name in MODELS:
+            with self.subTest(model=name):
+                n_before = 0
+                for result in self.chat(name, N_LONG):
+                    n_all = result["usage"]["prompt_tokens"]
+                    n_computed = n_all - result["usage"]["cached_tokens"]
+                    self.assertLessEqual(n_computed, n_all - n_before + MAX_OPENING)
+                    n_before = n_all
+
+    def test_a_full_context_forgets_whole_turns(self):
+        """And computes the rest of the conversation again, once per time that it forgets."""
+        for name in MODELS:
+            with self.subTest(model=name):
+                results = self.chat(name, N_LONG, "--ctx", "256")
+                forgotten = [r["forgotten"] for r in results]
+                self.assertGreaterEqual(sum(forgotten), N_LONG)
+                self.assertTrue(all(n % 2 == 0 for n in forgotten))
+                for before, result in zip(results, results[1:]):
+                    usage = result["usage"]
+                    self.assertLessEqual(usage["prompt_tokens"] + N_TOKENS, 256)
+                    if not result["forgotten"]:
+                        self.assertGreaterEqual(usage["cached_tokens"],
+                                                before["usage"]["prompt_tokens"] - MAX_OPENING)
 
     def mapping_flags(self, server, path):
         """The kernel's flags for the mapping of a file, two letters each."""
