@@ -4,7 +4,7 @@
 speed and memory (needs numpy).
 
 usage: make_gguf.py OUT [--size NAME] [--type TYPE] [--layers N] [--vocab N] [--seed N]
-                    [--draft-head]
+                    [--draft-head] [--tokenizer]
 
   bonsai-4b     Ternary-Bonsai-4B: qwen3, tied ternary embedding, Q2_0 in groups of 128
   falcon-e-3b   Falcon-E-3B: llama, F16 embedding and head, I2_S
@@ -20,9 +20,9 @@ usage: make_gguf.py OUT [--size NAME] [--type TYPE] [--layers N] [--vocab N] [--
 
 Ternary types: q2_0 (groups of 64), q2_0_g128, tq2_0, tq1_0, i2_s; about 40 % of the weights are
 zero, as in trained models. Other types: q8_0, q6_k, q4_k, q4_0, and q4_k_m, which is q4_k with the
-matrices in q6_k that llama.cpp's mix of this name chooses. There is no tokenizer: convert with
---no-tokenizer. Everything is streamed, memory stays below 100 MB; the same options give the same
-bytes."""
+matrices in q6_k that llama.cpp's mix of this name chooses. Without --tokenizer, which adds one of
+bytes and " the", convert with --no-tokenizer. Everything is streamed, memory stays below 100 MB;
+the same options give the same bytes."""
 import argparse
 import dataclasses
 import struct
@@ -83,8 +83,8 @@ BLOCKS = {
     "q6_k": (14, 256, 210, ((208, 1.0),), 1366.0),
 }
 F32, F16 = 0, 1
-U32, FLOAT, BOOL, STRING, ARRAY = 4, 6, 7, 8, 9
-SCALARS = {U32: "<I", FLOAT: "<f", BOOL: "<?"}
+U32, I32, FLOAT, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
+SCALARS = {U32: "<I", I32: "<i", FLOAT: "<f", BOOL: "<?"}
 PIECE = 1 << 20  # blocks or values made at a time
 ALIGNMENT = 32
 ZERO_SHARE = 0.4
@@ -96,12 +96,13 @@ def text(value):
 
 
 def key(name, kind, value):
-    if kind == STRING:
-        return text(name) + struct.pack("<I", kind) + text(value)
+    def pack(v):
+        return text(v) if kind == STRING else struct.pack(SCALARS[kind], v)
+
     if isinstance(value, list):
         head = text(name) + struct.pack("<IIQ", ARRAY, kind, len(value))
-        return head + b"".join(struct.pack(SCALARS[kind], v) for v in value)
-    return text(name) + struct.pack("<I", kind) + struct.pack(SCALARS[kind], value)
+        return head + b"".join(map(pack, value))
+    return text(name) + struct.pack("<I", kind) + pack(value)
 
 
 def ternary_codes(type_name, rng):
@@ -283,6 +284,22 @@ def tensors(size):
             yield f"blk.{i}.nextn.{name}.weight", vector(size.hidden)
 
 
+def tokenizer(size):
+    """One id for each byte and for " the"; all others cannot result from text."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]  # as GPT-2 writes bytes
+    hidden = [b for b in range(256) if b not in shown]
+    tokens = [*map(chr, shown), *(chr(256 + i) for i in range(len(hidden)))]
+    tokens += ["\u0120t", "\u0120th", "\u0120the"]
+    n, end = len(tokens), "<|endoftext|>"
+    tokens += [f"<{i}>" for i in range(n, size.vocab - 1)] + [end]
+    yield key("tokenizer.ggml.model", STRING, "gpt2")
+    yield key("tokenizer.ggml.pre", STRING, "qwen2")
+    yield key("tokenizer.ggml.tokens", STRING, tokens)
+    yield key("tokenizer.ggml.token_type", I32, [1] * n + [5] * (size.vocab - 1 - n) + [3])
+    yield key("tokenizer.ggml.merges", STRING, ["\u0120 t", "\u0120t h", "\u0120th e"])
+    yield key("tokenizer.ggml.eos_token_id", U32, size.vocab - 1)
+
+
 def keys(size):
     yield key("general.architecture", STRING, size.arch)
     integers = {"block_count": size.layers + size.drafts, "context_length": 4096,
@@ -313,11 +330,11 @@ def keys(size):
         yield key(f"{size.arch}.{name}", U32, value)
     yield key(f"{size.arch}.attention.layer_norm_rms_epsilon", FLOAT, 1e-6)
     yield key(f"{size.arch}.rope.freq_base", FLOAT, 1e6)
-    yield key("tokenizer.ggml.model", STRING, "none")
 
 
-def header(size, rows):
-    packed = list(keys(size))
+def header(size, rows, has_tokenizer):
+    no_tokenizer = [key("tokenizer.ggml.model", STRING, "none")]
+    packed = [*keys(size), *(tokenizer(size) if has_tokenizer else no_tokenizer)]
     head = b"GGUF" + struct.pack("<IQQ", 3, len(rows), len(packed)) + b"".join(packed)
     at = 0
     for name, tensor in rows:
@@ -338,6 +355,7 @@ def main():
     parser.add_argument("--vocab", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--draft-head", action="store_true")
+    parser.add_argument("--tokenizer", action="store_true")
     args = parser.parse_args()
     given = {name: getattr(args, name) for name in ("type", "layers", "vocab")}
     size = dataclasses.replace(SIZES[args.size], drafts=int(args.draft_head),
@@ -345,7 +363,7 @@ def main():
     rng = np.random.Generator(np.random.PCG64(args.seed))
     rows = list(tensors(size))
     with open(args.out, "wb") as f:
-        f.write(header(size, rows))
+        f.write(header(size, rows, args.tokenizer))
         for _, tensor in rows:
             tensor.write(f, rng)
             f.write(bytes(-tensor.n_bytes % ALIGNMENT))

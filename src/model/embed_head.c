@@ -232,18 +232,10 @@ static void finish_state(const struct tn_forward *f, float *dst, uint32_t t)
         dst[i] *= c->logit_scale;
 }
 
-/* A search compares products without their bias; and a cap may make two logits equal, where the
- * lower number wins. */
-static bool is_searchable(const struct tn_forward *f)
-{
-    const struct tn_weights *w = f->weights;
-    return w->head.format->is_searchable && w->config->logit_cap == 0 && !w->head_bias;
-}
-
 static enum tn_head_way way_of(const struct tn_forward *f, uint32_t i)
 {
     const enum tn_head_way way = tn_head_way(&f->batch->wanted[i].need);
-    return way == TN_HEAD_SEARCH && !is_searchable(f) ? TN_HEAD_ALL : way;
+    return way == TN_HEAD_SEARCH && !tn_head_is_searchable(f->weights) ? TN_HEAD_ALL : way;
 }
 
 /* Number of rows that need all logits or cannot be searched. */

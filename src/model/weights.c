@@ -195,14 +195,32 @@ static void widen_for(struct tn_weights *w, struct tn_input_widths *widths,
     }
 }
 
-/* Experts gather their inputs, and the inputs of their down matrices have separate memory. */
-static void widen_for_place(struct tn_weights *w, uint32_t place, const struct tn_matrix *m)
+/* Whether a norm may change the input of a matrix.  The last matrix of a mixer or a feed-forward
+ * takes the results of the others, which only a separate norm changes. */
+static bool is_normed(const struct tn_layer *layer, uint32_t place)
 {
+    const float *const *v = layer->vectors;
+    switch (place) {
+    case TN_MATRIX_O:
+        return v[TERN_ROLE_ATTN_SUB_NORM] || v[TERN_ROLE_O_IN_NORM];
+    case TN_MATRIX_DOWN:
+        return v[TERN_ROLE_FFN_SUB_NORM] || v[TERN_ROLE_DOWN_IN_NORM];
+    case TN_MATRIX_DELTA_OUT:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Experts gather their inputs, and the inputs of their down matrices have separate memory. */
+static void widen_for_place(struct tn_weights *w, const struct tn_layer *layer, uint32_t place)
+{
+    const struct tn_matrix *m = &layer->matrices[place];
     if (place == TN_MATRIX_EXPERT_DOWN || place == TN_MATRIX_SHARED_DOWN) {
         widen_for(w, place == TN_MATRIX_EXPERT_DOWN ? w->down_widths : w->shared_widths, m, true);
         return;
     }
-    widen_for(w, w->widths, m, true);
+    widen_for(w, w->widths, m, is_normed(layer, place) || m->cols % TN_X_PAD != 0);
     if (place == TN_MATRIX_EXPERT_GATE || place == TN_MATRIX_EXPERT_UP)
         widen_for(w, w->expert_widths, m, true);
 }
@@ -211,7 +229,7 @@ static void measure_inputs(struct tn_weights *w)
 {
     for (uint32_t i = 0; i < tn_n_all_layers(w->config); i++)
         for (uint32_t k = 0; k < TN_N_MATRICES; k++)
-            widen_for_place(w, k, &w->layers[i].matrices[k]);
+            widen_for_place(w, &w->layers[i], k);
     widen_for(w, w->widths, &w->embed_in, true);
     widen_for(w, w->widths, &w->embed_out, true);
     widen_for(w, w->widths, &w->head, w->head_in_norm || w->head.cols % TN_X_PAD != 0);

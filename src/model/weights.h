@@ -102,6 +102,14 @@ static inline const struct tn_layer *tn_draft_layer(const struct tn_weights *wei
     return c->n_draft_layer ? &weights->layers[c->n_layer] : NULL;
 }
 
+/* Whether the best rows of the head can be searched (head.h): a search compares products without
+ * their bias, and a cap may make two logits equal, where the lower number wins. */
+static inline bool tn_head_is_searchable(const struct tn_weights *weights)
+{
+    return weights->head.format && weights->head.format->is_searchable &&
+           weights->config->logit_cap == 0 && !weights->head_bias;
+}
+
 /* Binds slots to views. `file` was opened by tn_model_file_open, which checked presence and shapes.
  * TERN_UNSUPPORTED: the file is valid, but no format supports one of its matrices. */
 tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *file,

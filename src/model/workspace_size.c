@@ -95,13 +95,15 @@ static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
 }
 
 static void layout_logits(struct tn_scratch *s, struct tn_arena *arena,
-                          const struct tern_file_config *c,
+                          const struct tn_weights *weights,
                           const struct tn_workspace_input *input)
 {
+    const struct tern_file_config *c = weights->config;
+    const uint32_t n_searches = tn_head_is_searchable(weights) ? input->n_logits : 0;
     s->wanted = tn_arena_take(arena, input->n_batch * sizeof *s->wanted);
     s->logits = take_f32(arena, (size_t)input->n_logits * c->vocab);
-    s->searches = tn_arena_take(arena, input->n_logits * sizeof *s->searches);
-    for (uint32_t i = 0; i < input->n_logits; i++)
+    s->searches = n_searches ? tn_arena_take(arena, n_searches * sizeof *s->searches) : NULL;
+    for (uint32_t i = 0; i < n_searches; i++)
         layout_search(s->searches ? &s->searches[i] : NULL, arena, c);
 }
 
@@ -109,11 +111,10 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
                           const struct tn_weights *weights,
                           const struct tn_workspace_input *input)
 {
-    const struct tern_file_config *c = weights->config;
     s->active = tn_arena_take(arena, weights->n_listed * sizeof(uint32_t));
     s->active_x = tn_arena_take(arena, weights->n_listed);
     s->active_gate = take_f32(arena, weights->n_listed);
-    layout_logits(s, arena, c, input);
+    layout_logits(s, arena, weights, input);
     layout_sequences(s, arena, weights, input);
 }
 

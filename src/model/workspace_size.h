@@ -80,7 +80,8 @@ struct tn_scratch {
     float *active_gate; /* [n_listed] gates of these rows */
     struct tn_logits_row *wanted; /* [n_batch] for the callers that make batches (forward.h) */
     float *logits;     /* [n_logits][vocab] */
-    struct tn_head_search *searches; /* [n_logits] with their memory (head.h) */
+    struct tn_head_search *searches; /* [n_logits] with their memory (head.h); NULL: the head is
+                                      * not searchable */
     struct tn_state_layer *state_layers; /* [tn_n_all_layers] for tn_state_plan_make */
     struct tn_checkpoint *checkpoints; /* [n_checkpoints] */
     uint32_t *checkpoint_refs, *free_checkpoints; /* [n_checkpoints] */
