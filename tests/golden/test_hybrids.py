@@ -182,6 +182,80 @@ def write_folder(folder, config, tensors):
     gguf.write_safetensors(os.path.join(folder, "model.safetensors"), tensors)
 
 
+def fuse_experts(tensors):
+    """[gate rows; up rows] of each expert in one tensor."""
+    found = {name: (kind, shape, data) for name, kind, shape, data in tensors}
+    fused = []
+    for name, (kind, shape, data) in found.items():
+        if "ffn_up_exps" in name:
+            continue
+        if "ffn_gate_exps" in name:
+            ups, size = found[name.replace("gate", "up")][2], len(data) // shape[0]
+            data = b"".join(data[i:i + size] + ups[i:i + size] for i in range(0, len(data), size))
+            name, shape = name.replace("gate", "gate_up"), (shape[0], 2 * shape[1], shape[2])
+        fused.append((name, kind, shape, data))
+    return fused
+
+
+def fuse_deltas(tensors, n_heads, n_key, n_value):
+    """Rows of q, k, v and z, key head by key head, in one tensor; n_value: of a key head."""
+    found = {name: (kind, shape, data) for name, kind, shape, data in tensors}
+    fused = []
+    for name, (kind, shape, data) in found.items():
+        if "attn_gate" in name:
+            continue
+        if "attn_qkv" in name:
+            z, size = found[name.replace("qkv", "gate")][2], len(data) // shape[0]
+            data += z
+            parts = [(i * n_key, n_key) for i in range(n_heads)], [
+                ((n_heads + i) * n_key, n_key) for i in range(n_heads)], [
+                (2 * n_heads * n_key + i * n_value, n_value) for i in range(n_heads)], [
+                (shape[0] + i * n_value, n_value) for i in range(n_heads)]
+            data = b"".join(data[at * size:(at + n) * size]
+                            for head in zip(*parts) for at, n in head)
+            name, shape = name.replace("attn_qkv", "ssm_in"), (len(data) // size, shape[1])
+        fused.append((name, kind, shape, data))
+    return fused
+
+
+class Forms(command.TestCase):
+    """The same GGUF model with fused tensors, or in several files: the same bits."""
+
+    def check(self, name, path):
+        outputs = []
+        for source in (hybrid(name), path):
+            model, out = scratch("form.tern"), scratch("form.f32")
+            self.ok("convert", source, "-o", model, "--no-tokenizer", "--force", "-q")
+            self.ok("logits", model, "--ids", "1 17 200 42 5", "-o", out, "--force")
+            outputs.append(read_bytes(out))
+        self.assertEqual(outputs[0] == outputs[1], True)
+
+    def test_fused_experts(self):
+        for name in (EXPERTS, MAPLE_FILE, "gguf/tiny-qwen3-moe/q4_k.gguf",
+                     "gguf/tiny-qwen3next/q8_0.gguf"):
+            keys, tensors = gguf.read(hybrid(name))
+            with self.subTest(source=name):
+                gguf.write(scratch("fused.gguf"), keys, fuse_experts(tensors))
+                self.check(name, scratch("fused.gguf"))
+
+    def test_fused_gated_deltas(self):
+        name = "gguf/tiny-qwen3next/q8_0.gguf"
+        keys, tensors = gguf.read(hybrid(name))
+        gguf.write(scratch("fused.gguf"), keys, fuse_deltas(tensors, 2, 32, 64))
+        self.check(name, scratch("fused.gguf"))
+
+    def test_several_files(self):
+        """Neighbouring tensors are in different files."""
+        name, n = EXPERTS, 3
+        keys, tensors = gguf.read(hybrid(name))
+        for i in range(n):
+            more = [("split.no", gguf.U16, i), ("split.count", gguf.U16, n),
+                    ("split.tensors.count", gguf.I32, len(tensors))]
+            gguf.write(scratch(f"part-0000{i + 1}-of-0000{n}.gguf"), (keys if i == 0 else []) + more,
+                       tensors[i::n])
+        self.check(name, scratch(f"part-00001-of-0000{n}.gguf"))
+
+
 class Keys(command.TestCase):
     """GGUF files in which one key, or the data of one tensor, is another."""
 
