@@ -146,7 +146,7 @@ static void order_qkv(struct tn_match *match, const struct tn_layer_dims *dims, 
         match->order.sections[i] = (struct tn_row_section){n * widths[i], at, widths[i], step};
 }
 
-/* Finds the slot's section of `fused`. */
+/* Finds the slot's section of one fused tensor. */
 static bool find_part(struct tn_match *match, const struct tn_model_spec *spec,
                       const struct tn_config_import *import, const struct tn_source *source,
                       const struct tn_fused *fused)
@@ -181,6 +181,27 @@ static bool find_part(struct tn_match *match, const struct tn_model_spec *spec,
     return true;
 }
 
+/* The same for a list of fused tensors. */
+static bool find_parts(struct tn_match *match, const struct tn_model_spec *spec,
+                       const struct tn_config_import *import, const struct tn_source *source,
+                       const struct tn_fused *fused)
+{
+    for (; fused && fused->parts[0]; fused++)
+        if (find_part(match, spec, import, source, fused))
+            return true;
+    return false;
+}
+
+/* llama.cpp's converter fuses q, k and v of any family by request ("--fuse-qkv"). */
+static const struct tn_fused by_request[] = {
+    {NULL, "attn_qkv", {TERN_ROLE_Q, TERN_ROLE_K, TERN_ROLE_V}, TN_FUSED_PARTS},
+    {NULL,
+     "attn_qkv",
+     {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS},
+     TN_FUSED_PARTS},
+    {NULL, NULL, {0}, TN_FUSED_PARTS},
+};
+
 /* Reorders the heads of q and k, weights and biases, from interleaved pairs to halves. */
 static void set_permutation(struct tn_match *match, const struct tn_config_import *import)
 {
@@ -206,10 +227,8 @@ void tn_tensor_find(struct tn_match *out, const struct tn_config_import *import,
     out->source_rows = rows;
     out->order = tn_row_order_straight(0, rows);
     /* Only layers have fused tensors. */
-    const struct tn_fused *fused = layer == TERN_NO_LAYER ? NULL : family->fused;
-    for (; fused && fused->parts[0]; fused++)
-        if (find_part(out, &spec, import, source, fused))
-            break;
+    if (layer != TERN_NO_LAYER && !find_parts(out, &spec, import, source, family->fused))
+        find_parts(out, &spec, import, source, by_request);
     set_permutation(out, import);
     if (!out->weight)
         find_spellings(out, import, source, tn_family_hf_name(family, slot),

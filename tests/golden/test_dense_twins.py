@@ -4,6 +4,7 @@
 architecture, give the same bytes: if an architecture has no reference file, its folder's goldens
 (test_families) apply to the file too."""
 import os
+import re
 import struct
 import sys
 
@@ -14,6 +15,7 @@ from command import read_bytes, scratch, shared
 from twins import Folder, LINEAR, NORMS, common_keys, f32_tensor, permuted
 
 IDS = "1 17 300 42 5 99 260 8 11 380 3 64 200 7 12 19 30 31 32 33 34 35 36 37"
+SHORT = "1 17 300 42 5 99 260 8"
 OLMO_NORMS = {"post_attention_layernorm": "post_attention_norm",
               "post_feedforward_layernorm": "post_ffw_norm", "self_attn.q_norm": "attn_q_norm",
               "self_attn.k_norm": "attn_k_norm"}
@@ -47,6 +49,18 @@ def llama_tensors(folder, norms, permutes):
             yield f32_tensor(f"blk.{i}.{ours}.weight", values, shape)
 
 
+def fused(tensors):
+    """q, k and v of each layer, weights and biases, as sections of attn_qkv."""
+    parts = {}
+    for name, kind, shape, data in tensors:
+        stem = re.sub(r"attn_[qkv]\.", "attn_qkv.", name)
+        parts.setdefault(stem, []).append((kind, shape, data))
+    for name, rows in parts.items():
+        kinds, shapes, data = zip(*rows)
+        assert len(set(kinds)) == 1
+        yield (name, kinds[0], (sum(s[0] for s in shapes), *shapes[0][1:]), b"".join(data))
+
+
 def bigcode_tensors(folder):
     for theirs, ours in (("wte.weight", "token_embd.weight"),
                          ("wpe.weight", "position_embd.weight"),
@@ -61,10 +75,10 @@ def bigcode_tensors(folder):
 
 
 class DenseTwins(command.TestCase):
-    def logits(self, source):
+    def logits(self, source, ids=IDS):
         model, out = scratch("twin.tern"), scratch("twin.f32")
         self.ok("convert", source, "-o", model, "--no-tokenizer", "--head", "f32")
-        self.ok("logits", model, "--ids", IDS, "-o", out, "--kv", "f32")
+        self.ok("logits", model, "--ids", ids, "-o", out, "--kv", "f32")
         return read_bytes(out)
 
     def check(self, folder, keys, tensors):
@@ -103,6 +117,17 @@ class DenseTwins(command.TestCase):
             keys.append((f"starcoder.{key}", gguf.U32, value))
         keys.append(("starcoder.attention.layer_norm_epsilon", gguf.F32, c["layer_norm_epsilon"]))
         self.check(folder, keys, bigcode_tensors(folder))
+
+    def test_fused_projections(self):
+        """As llama.cpp's converter writes them by request: permuted rows, and quantised ones with
+        biases."""
+        folder = Dense("tiny-smollm3")
+        self.check(folder, common_keys("smollm3", dict(folder.config, head_dim=12)),
+                   fused(llama_tensors(folder, NORMS, True)))
+        source, path = shared("reference", "dense", "gguf", "tiny-qwen2", "q8_0.gguf"), scratch("f")
+        keys, tensors = gguf.read(source)
+        gguf.write(path, keys, list(fused(tensors)))
+        self.assertEqual(self.logits(path, SHORT), self.logits(source, SHORT))
 
 
 if __name__ == "__main__":

@@ -280,7 +280,7 @@ class Keys(command.TestCase):
                 (EXPERTS, "attention.recurrent_layers", (bools, [True]), 5,
                  'recurrent_layers" is not an array of 3 truth values'),
                 (EXPERTS, "attention.recurrent_layers", (bools, [False] * 3), 5,
-                 'tensor "blk.0.attn_q.weight" is missing'),
+                 'tensor "blk.0.attn_output.weight" is missing'),
                 (EXPERTS, "attention.head_count_kv", (numbers, [0, 0, 0]), 5, "is 0 for all"),
                 (EXPERTS, "attention.head_count_kv", (numbers, [0, 2]), 5, "nor an array of 3"),
                 (EXPERTS, "attention.head_count_kv", (numbers, [1, 0, 2]), 6,
