@@ -94,6 +94,17 @@ static const struct tn_family *family_of(const json_t *config)
     return tn_family_of_model_type(tn_config_text(config, "model_type", ""));
 }
 
+/* transformers 5 writes the default of its class into the text model's configuration, whatever the
+ * one around it states.  If they differ, the tensors decide.  False: no memory. */
+static bool drop_doubtful_tie(json_t *text, const json_t *root)
+{
+    static const char key[] = "tie_word_embeddings";
+    const json_t *inner = json_object_get(text, key), *outer = json_object_get(root, key);
+    if (!json_is_boolean(inner) || !json_is_boolean(outer) || json_equal(inner, outer))
+        return true;
+    return json_object_set_new(text, key, json_null()) == 0;
+}
+
 tern_status tn_config_text_model(json_t **root, struct tern_error *err)
 {
     json_t *text = json_object_get(*root, "text_config"), *defaults;
@@ -101,7 +112,8 @@ tern_status tn_config_text_model(json_t **root, struct tern_error *err)
     int failed = 0;
     if (!outer && family && family->prefixes[0]) {
         text = json_copy(text);
-        failed = !text || json_object_update_missing(text, *root) != 0;
+        failed = !text || !drop_doubtful_tie(text, *root) ||
+                 json_object_update_missing(text, *root) != 0;
         json_decref(*root);
         *root = text;
     } else {

@@ -69,6 +69,26 @@ class Spellings(Case):
         n = folder.config["num_experts"]
         self.check(folder, {"num_experts": n}, {"num_local_experts": n}, ["num_experts"])
 
+    def test_tie_inside_and_around(self):
+        """Where the configuration of the text model contradicts the one around it, the head in the
+        file decides."""
+        folder = Folder("tiny-qwen35", shared("reference", "hybrids", "models"))
+        self.nest(folder, False)
+        del folder.tensors["lm_head.weight"]
+        self.nest(folder, True)
+
+    def nest(self, folder, is_tied):
+        text = {k: v for k, v in folder.config["text_config"].items()
+                if k != "tie_word_embeddings"}
+        around = {k: v for k, v in folder.config.items() if k != "text_config"}
+        results = []
+        for outer, inner in ((is_tied, is_tied), (True, False), (False, True)):
+            folder.config = dict(around, tie_word_embeddings=outer,
+                                 text_config=dict(text, tie_word_embeddings=inner))
+            model = self.convert(folder.write(scratch("nested")), "nested")
+            results.append(self.logits(model, ids=IDS))
+        self.assertEqual(results, results[:1] * 3)
+
 
 if __name__ == "__main__":
     command.main()
