@@ -206,6 +206,8 @@ static bool is_normed(const struct tn_layer *layer, uint32_t place)
     case TN_MATRIX_DOWN:
         return v[TERN_ROLE_FFN_SUB_NORM] || v[TERN_ROLE_DOWN_IN_NORM];
     case TN_MATRIX_DELTA_OUT:
+    case TN_MATRIX_EXPERT_DOWN:
+    case TN_MATRIX_SHARED_DOWN:
         return false;
     default:
         return true;
@@ -216,11 +218,11 @@ static bool is_normed(const struct tn_layer *layer, uint32_t place)
 static void widen_for_place(struct tn_weights *w, const struct tn_layer *layer, uint32_t place)
 {
     const struct tn_matrix *m = &layer->matrices[place];
-    if (place == TN_MATRIX_EXPERT_DOWN || place == TN_MATRIX_SHARED_DOWN) {
-        widen_for(w, place == TN_MATRIX_EXPERT_DOWN ? w->down_widths : w->shared_widths, m, true);
-        return;
-    }
-    widen_for(w, w->widths, m, is_normed(layer, place) || m->cols % TN_X_PAD != 0);
+    const bool is_copied = is_normed(layer, place) || m->cols % TN_X_PAD != 0;
+    widen_for(w, place == TN_MATRIX_EXPERT_DOWN   ? w->down_widths
+                 : place == TN_MATRIX_SHARED_DOWN ? w->shared_widths
+                                                  : w->widths,
+              m, is_copied);
     if (place == TN_MATRIX_EXPERT_GATE || place == TN_MATRIX_EXPERT_UP)
         widen_for(w, w->expert_widths, m, true);
 }

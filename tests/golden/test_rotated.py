@@ -145,6 +145,24 @@ class Keys(command.TestCase):
                                                     if n != "output.weight"])},
                           lambda tensors: [t for t in tensors if t[0] != "output.weight"])
 
+    def test_experts(self):
+        """Stacked ones have three dimensions, a shared one has two."""
+        keys, tensors = gguf.read(shared("reference", "hybrids", "gguf", "tiny-qwen35-moe",
+                                         "q8_0.gguf"))
+        for name, words in (("ffn_gate_exps", "is rotated and has 3 dimensions; 2 are supported"),
+                            ("ffn_gate_shexp", "which is not supported for it"),
+                            ("ffn_gate_inp", "which is not supported for it")):
+            changes = {"version": (gguf.U32, 1), "block_size": (gguf.U32, 32),
+                       "transform": (gguf.STRING, "normalized-sylvester-walsh-hadamard"),
+                       "axis": (gguf.STRING, "input-last-dimension"),
+                       "sign_mode": (gguf.STRING, "identity"),
+                       "weight_names": (TEXTS, [f"blk.1.{name}.weight"])}
+            path = scratch("experts.gguf")
+            gguf.write(path, keys + [(PREFIX + n, *v) for n, v in changes.items()], tensors)
+            with self.subTest(name=name):
+                self.assertIn(words, self.refused(6, "convert", path, "-o", scratch("e.tern"),
+                                                  "--no-tokenizer"))
+
     def test_signs_of_one_byte(self):
         """As 8-bit or 32-bit integers: the same model."""
         ids, found = prompts("pq2_0")[1], []
