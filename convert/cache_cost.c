@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Measures the cost of f16 and q8 caches: three sessions, one per cache type, evaluate the same ids
- * in steps, and the distributions of each step are compared before the next one begins.
+ * Measures the cost of f16 and q8 caches: one session after the other, one per cache type,
+ * evaluates the same ids, and the distributions are compared with those of the first, whose cache is
+ * f32.
  */
 #include "convert/cache_cost.h"
 
@@ -11,14 +12,19 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-/* Memory for rows of logits of two sessions. */
-#define MAX_ROWS_BYTES ((size_t)16 << 20)
+/* Memory for rows of logits: of all ids, and of a step. */
+#define MAX_ROWS_BYTES ((size_t)32 << 20)
+#define MAX_STEP_BYTES ((size_t)8 << 20)
 
 struct measurement {
-    struct tern_session *sessions[3]; /* by enum tern_kv */
+    struct tern_engine *engine;
+    const struct tern_model *model;
+    struct tern_session_params params;
+    uint32_t ids[TN_CACHE_COST_IDS];
     uint32_t n_ids, n_step, vocab;
-    float *exact, *other; /* [n_step][vocab] logits with the f32 cache, and with another */
-    double nats[3];       /* sums over the ids, by enum tern_kv */
+    float *exact;   /* [n_ids][vocab] logits with the f32 cache */
+    float *other;   /* [n_step][vocab] with another */
+    double nats[3]; /* sums over the ids, by enum tern_kv */
 };
 
 /* ln of the sum of e^x. */
@@ -44,42 +50,60 @@ static double divergence(const float *p, const float *q, uint32_t n)
     return nats;
 }
 
-static tern_status compare_step(struct measurement *m, const uint32_t *ids, uint32_t n,
-                                struct tern_error *err)
+/* Evaluates ids [first, first + n).  An f32 cache keeps their logits, others compare them. */
+static tern_status run_step(struct measurement *m, struct tern_session *session, uint32_t first,
+                            uint32_t n, struct tern_error *err)
 {
-    tern_status status = tern_session_eval(m->sessions[TERN_KV_F32], ids, n, m->exact, err);
-    for (uint32_t kv = TERN_KV_F16; kv <= TERN_KV_Q8 && status == TERN_OK; kv++) {
-        status = tern_session_eval(m->sessions[kv], ids, n, m->other, err);
-        for (uint32_t i = 0; i < n && status == TERN_OK; i++)
-            m->nats[kv] += divergence(m->exact + (size_t)i * m->vocab,
-                                      m->other + (size_t)i * m->vocab, m->vocab);
-    }
+    const enum tern_kv kv = m->params.kv;
+    float *exact = m->exact + (size_t)first * m->vocab;
+    float *rows = kv == TERN_KV_F32 ? exact : m->other;
+    tern_status status = tern_session_eval(session, m->ids + first, n, rows, err);
+    for (uint32_t i = 0; i < n && status == TERN_OK && kv != TERN_KV_F32; i++)
+        m->nats[kv] += divergence(exact + (size_t)i * m->vocab, rows + (size_t)i * m->vocab,
+                                  m->vocab);
     return status;
 }
 
-static tern_status compare(struct measurement *m, struct tern_error *err)
+static uint32_t n_rows(const struct measurement *m, size_t n_bytes)
 {
-    uint32_t ids[TN_CACHE_COST_IDS];
-    tern_status status = TERN_OK;
-    for (uint32_t i = 0; i < m->n_ids; i++)
-        ids[i] = (uint32_t)((i + 1) * (uint64_t)7919 % m->vocab);
+    return (uint32_t)TN_MAX(n_bytes / (m->vocab * sizeof(float)), (size_t)1);
+}
+
+/* Chooses the number of ids. */
+static tern_status count_ids(struct measurement *m, struct tern_error *err)
+{
+    struct tern_session *session;
+    m->n_ids = TN_MIN(TN_CACHE_COST_IDS, n_rows(m, MAX_ROWS_BYTES));
+    m->n_ids = TN_MIN(m->n_ids, tern_model_config(m->model)->context);
+    m->params.n_ctx = m->n_ids;
+    tern_status status = tern_session_create(&session, m->engine, m->model, &m->params, err);
+    if (status == TERN_OK && tern_session_has_state(session))
+        m->params.n_ctx = m->n_ids = TN_MIN(TN_CACHE_COST_STATE_IDS, m->n_ids);
+    tern_session_free(session);
+    return status;
+}
+
+static tern_status take_memory(struct measurement *m, struct tern_error *err)
+{
+    const size_t row_bytes = (size_t)m->vocab * sizeof(float);
+    m->n_step = TN_MIN(n_rows(m, MAX_STEP_BYTES), m->n_ids);
+    m->params.n_batch = m->n_step;
+    m->exact = tn_alloc((m->n_ids + m->n_step) * row_bytes);
+    if (!m->exact)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u rows of %u logits",
+                       m->n_ids + m->n_step, m->vocab);
+    m->other = m->exact + (size_t)m->n_ids * m->vocab;
+    return TERN_OK;
+}
+
+static tern_status run_with(struct measurement *m, enum tern_kv kv, struct tern_error *err)
+{
+    struct tern_session *session;
+    m->params.kv = kv;
+    tern_status status = tern_session_create(&session, m->engine, m->model, &m->params, err);
     for (uint32_t i = 0; i < m->n_ids && status == TERN_OK; i += m->n_step)
-        status = compare_step(m, ids + i, TN_MIN(m->n_step, m->n_ids - i), err);
-    return status;
-}
-
-static tern_status open_sessions(struct measurement *m, struct tern_engine *engine,
-                                 const struct tern_model *model, bool (*should_stop)(void *arg),
-                                 void *arg, struct tern_error *err)
-{
-    struct tern_session_params params = {.n_ctx = m->n_ids, .n_batch = m->n_step,
-                                         .drop_pages = true, .should_stop = should_stop,
-                                         .arg = arg};
-    tern_status status = TERN_OK;
-    for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8 && status == TERN_OK; kv++) {
-        params.kv = (enum tern_kv)kv;
-        status = tern_session_create(&m->sessions[kv], engine, model, &params, err);
-    }
+        status = run_step(m, session, i, TN_MIN(m->n_step, m->n_ids - i), err);
+    tern_session_free(session);
     return status;
 }
 
@@ -87,23 +111,21 @@ tern_status tn_cache_cost_measure(struct tn_cache_cost *out, struct tern_engine 
                                   const struct tern_model *model, bool (*should_stop)(void *arg),
                                   void *arg, struct tern_error *err)
 {
-    const struct tern_model_config *c = tern_model_config(model);
-    const size_t row_bytes = 2 * (size_t)c->vocab * sizeof(float);
-    struct measurement m = {.n_ids = TN_MIN(TN_CACHE_COST_IDS, c->context), .vocab = c->vocab};
-    m.n_step = (uint32_t)TN_MIN(TN_MAX(MAX_ROWS_BYTES / row_bytes, (size_t)1), (size_t)m.n_ids);
+    struct measurement m = {.engine = engine, .model = model,
+                            .vocab = tern_model_config(model)->vocab};
+    m.params = (struct tern_session_params){.n_batch = 1, .n_checkpoints = 1, .drop_pages = true,
+                                            .should_stop = should_stop, .arg = arg};
     *out = (struct tn_cache_cost){0};
-    m.exact = tn_alloc(m.n_step * row_bytes);
-    if (!m.exact)
-        return tn_fail(err, TERN_MEMORY, "no memory for %u rows of %u logits", m.n_step, m.vocab);
-    m.other = m.exact + (size_t)m.n_step * m.vocab;
-    tern_status status = open_sessions(&m, engine, model, should_stop, arg, err);
+    tern_status status = count_ids(&m, err);
     if (status == TERN_OK)
-        status = compare(&m, err);
+        status = take_memory(&m, err);
+    for (uint32_t i = 0; i < m.n_ids; i++)
+        m.ids[i] = (uint32_t)((i + 1) * (uint64_t)7919 % m.vocab);
+    for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8 && status == TERN_OK; kv++)
+        status = run_with(&m, (enum tern_kv)kv, err);
     if (status == TERN_OK)
         *out = (struct tn_cache_cost){.f16_nats = m.nats[TERN_KV_F16] / m.n_ids,
                                       .q8_nats = m.nats[TERN_KV_Q8] / m.n_ids};
-    for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++)
-        tern_session_free(m.sessions[kv]);
     tn_free(m.exact);
     return status;
 }

@@ -33,6 +33,9 @@
 
 #define HASH_PIECE_BYTES (1u << 20)
 #define MIN_AVAILABLE_BYTES (8u << 20)
+/* Threads that run the converted model, and the size up to which one does. */
+#define MAX_THREADS 8u
+#define ONE_THREAD_BYTES ((uint64_t)64 << 20)
 
 /* ---- survey ---- */
 
@@ -376,14 +379,19 @@ static tern_status measure(struct measured *m, struct tn_job *j, struct tern_eng
     return status;
 }
 
-static tern_status create_engine(struct tern_engine **out, struct tern_error *err)
+/* An engine for a model of n_bytes.  Small ones take one thread: learning how many cores may be
+ * used takes longer than running them. */
+static tern_status create_engine(struct tern_engine **out, uint64_t n_bytes,
+                                 struct tern_error *err)
 {
-    const struct tern_engine_params params = {.n_threads = 1};
+    const bool is_small = n_bytes < ONE_THREAD_BYTES;
+    struct tern_engine_params params = {0};
     struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
     *out = NULL;
     if (!machine)
         return tn_fail(err, TERN_MEMORY, "no memory to describe the processor");
-    tern_sysinfo_read_cpu(machine);
+    (is_small ? tern_sysinfo_read_cpu : tern_sysinfo_read)(machine);
+    params.n_threads = is_small ? 1 : TN_MIN(machine->n_allowed, MAX_THREADS);
     tern_status status = tern_engine_create(out, machine, &params, err);
     tn_free(machine);
     return status;
@@ -406,7 +414,7 @@ static tern_status add_measurements(struct tn_job *j)
     struct measured m = {.ids = {TN_MIN(1u, vocab - 1), vocab / 3, vocab / 2, vocab - 1}};
     struct tern_engine *engine;
     m.n_ids = TN_MIN((uint32_t)TN_COUNT_OF(m.ids), j->model.import.config.context);
-    tern_status status = create_engine(&engine, j->err);
+    tern_status status = create_engine(&engine, tn_mwriter_file_bytes(j->writer), j->err);
     if (status == TERN_OK)
         status = measure(&m, j, engine);
     tern_engine_free(engine);

@@ -48,12 +48,18 @@ static bool should_stop(void *arg)
     return w->params.should_stop(w->params.arg);
 }
 
+static void drop_layer(void *arg, const struct tn_layer *layer)
+{
+    struct tn_workspace *w = arg;
+    tn_map_advise(&w->model->file.map, layer->begin, layer->end - layer->begin,
+                  TN_ADVICE_DONTNEED);
+}
+
 static bool after_layer(void *arg, const struct tn_layer *layer)
 {
     struct tn_workspace *w = arg;
     if (w->params.drop_pages)
-        tn_map_advise(&w->model->file.map, layer->begin, layer->end - layer->begin,
-                      TN_ADVICE_DONTNEED);
+        drop_layer(w, layer);
     return !w->params.should_stop || !w->params.should_stop(w->params.arg);
 }
 
@@ -90,8 +96,10 @@ static void wire(struct tn_workspace *w, const struct tn_workspace_input *input)
     f->after_layer_arg = w;
     if (w->params.should_stop)
         f->should_stop = should_stop;
-    if (w->params.drop_pages)
+    if (w->params.drop_pages) {
+        f->after_mixer = drop_layer;
         f->after_head_rows = drop_head_rows;
+    }
     f->inputs = (enum tn_inputs_as)w->engine->inputs;
     tn_forward_prepare(f);
     w->pool.refs = f->s.block_refs;

@@ -76,12 +76,20 @@ static void take_rows(struct tn_forward *f, float *rows)
 }
 
 /* h = norm(h + mixer(h));  h = norm(h + ffn(h)) */
+static void run_mixer(struct tn_forward *f, uint32_t i_layer)
+{
+    const struct tn_layer *layer = &f->weights->layers[i_layer];
+    layer->mixer->run(f, i_layer);
+    if (f->after_mixer)
+        f->after_mixer(f->after_layer_arg, layer);
+}
+
 static void run_layer_after(struct tn_forward *f, uint32_t i_layer, const struct tn_norm *attn,
                             const struct tn_norm *ffn)
 {
     const struct tn_layer *layer = &f->weights->layers[i_layer];
     take_rows(f, f->s.h);
-    layer->mixer->run(f, i_layer);
+    run_mixer(f, i_layer);
     tn_norm_states(f, f->s.h, attn);
     take_rows(f, f->s.h);
     layer->ffn->run(f, layer);
@@ -102,7 +110,7 @@ static void run_layer(struct tn_forward *f, uint32_t i_layer)
     if (f->s.beside) /* the feed-forward takes h from before attention adds to it */
         tn_norm_states(f, f->s.beside, order == TERN_ORDER_SHARED ? &attn : &ffn);
     take_norm(f, &attn);
-    layer->mixer->run(f, i_layer);
+    run_mixer(f, i_layer);
     if (f->s.beside)
         take_rows(f, f->s.beside);
     else

@@ -81,6 +81,7 @@ struct tn_forward {
     uint64_t (*now_ns)(void);
     /* Called after each layer; false stops the evaluation.  NULL: no callback. */
     bool (*after_layer)(void *arg, const struct tn_layer *layer);
+    void (*after_mixer)(void *arg, const struct tn_layer *layer); /* NULL: nothing to do */
     void *after_layer_arg;
     /* Called with the same argument on the evaluating thread inside long loops; true stops the
      * evaluation and skips the rest of the loops.  NULL: never stops. */

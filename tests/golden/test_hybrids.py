@@ -182,6 +182,35 @@ def write_folder(folder, config, tensors):
     gguf.write_safetensors(os.path.join(folder, "model.safetensors"), tensors)
 
 
+def swap_experts(tensors, a, b):
+    """All experts tie; a and b change places."""
+    changed = []
+    for name, kind, shape, data in tensors:
+        if "ffn_gate_inp.weight" in name:
+            data = bytes(len(data))
+        if "_exps" in name:
+            size = len(data) // shape[0]
+            parts = [data[i:i + size] for i in range(0, len(data), size)]
+            parts[a], parts[b] = parts[b], parts[a]
+            data = b"".join(parts)
+        changed.append((name, kind, shape, data))
+    return changed
+
+
+class Ties(command.TestCase):
+    def test_the_first_of_equal_experts_are_chosen(self):
+        """Three of six."""
+        keys, tensors = gguf.read(hybrid(EXPERTS))
+        outputs = []
+        for a, b in ((0, 0), (3, 5), (2, 3)):
+            gguf.write(scratch("ties.gguf"), keys, swap_experts(tensors, a, b))
+            self.ok("convert", scratch("ties.gguf"), "-o", scratch("ties.tern"), "--force", *FLAGS)
+            self.ok("logits", scratch("ties.tern"), "--ids", "1 17 200", "-o", scratch("t.f32"))
+            outputs.append(read_bytes(scratch("t.f32")))
+        self.assertEqual(outputs[1] == outputs[0], True)
+        self.assertNotEqual(outputs[2], outputs[0])
+
+
 def fuse_experts(tensors):
     """[gate rows; up rows] of each expert in one tensor."""
     found = {name: (kind, shape, data) for name, kind, shape, data in tensors}
