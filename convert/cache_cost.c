@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Measures the cost of f16 and q8 caches: one session after the other, one per cache type,
- * evaluates the same ids, and the distributions are compared with those of the first, whose cache is
- * f32.
+ * evaluates the same ids, and the distributions are compared with those of the first, whose cache
+ * is f32.
  */
 #include "convert/cache_cost.h"
 
