@@ -10,6 +10,7 @@
  * runs, interquartile range relative to it, and the best.  FILTER is a substring of "op_isa".
  * --sweep tries prefetch patterns (kern/prefetch.h) and prints a table, the best first.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #ifndef _WIN32

@@ -6,6 +6,7 @@
  */
 #include "bench/bench_ternary.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every layout of a matrix on disk, the geometry for the file checker, the writer, the converter
- * and the memory plan.  The meaning of a tile's bytes is in tern/model_format.h, the products of a
- * layout are in model/formats/.  No include guard: this file is expanded several times.
+ * and the memory plan.  The meaning of a tile's bytes is in tern/matrix_layouts.h, the products of
+ * a layout are in model/formats/.  No include guard: this file is expanded several times.
  */
 
 /* LAYOUT(layout, shown, tile rows, columns, bytes, band, scale kinds, row floats, planes, values,

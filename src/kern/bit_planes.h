@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rows of small integers as planes of bits: the layouts Q8_PLANES, Q6 and Q4 of
- * tern/model_format.h.  The first plane holds the 4 high bits, the next two one further bit each,
+ * tern/matrix_layouts.h.  The first plane holds the 4 high bits, the next two one further bit each,
  * the last one two bits: 4, 3 or 1 planes for 8, 6 or 4 bits.
  */
 #ifndef TN_BIT_PLANES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Matrices quantised in blocks of 32 or 256 columns, as GGUF files hold them (Q8_0, Q4_K, ...), in
- * the layouts of the same names (tern/model_format.h): 16 rows interleaved, scales separate from
+ * the layouts of the same names (tern/matrix_layouts.h): 16 rows interleaved, scales separate from
  * codes.  Every weight keeps its exact value:
  *
  *   w = D * q - M      D = d * s, M = dmin * m: exact in f32, as is D * q except for Q6_K
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "tern/model_format.h"
+#include "tern/matrix_layouts.h"
 
 struct tn_blocks {
     const uint8_t *data; /* [64], tn_blocks_bytes(layout, rows, cols) */

@@ -20,7 +20,7 @@
 
 #include "base/compiler.h"
 #include "kern/blocks.h"
-#include "tern/model_format.h"
+#include "tern/matrix_layouts.h"
 
 /* ---- ternary products: int8 activations, exact int32 sums ----
  *

@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "base/half.h"
 #include "kern/kern.h"
-#include "tern/model_format.h"
+#include "tern/matrix_layouts.h"
 
 typedef uint64_t word_t __attribute__((may_alias));
 #include "kern/t5.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The layout T5: five trits in eight bits (tern/model_format.h), decoded with logic on whole words,
- * so that every bit of a word belongs to another five trits.  Written once for all instruction
- * sets; a file that includes this defines
+ * The layout T5: five trits in eight bits (tern/matrix_layouts.h), decoded with logic on whole
+ * words, so that every bit of a word belongs to another five trits.  Written once for all
+ * instruction sets; a file that includes this defines
  *
  *   word_t   an unsigned integer, or a vector of them, that may alias bytes
  *
- * "Large" is the trit 2, whose high bit is set; the table of codes is in tern/model_format.h.
+ * "Large" is the trit 2, whose high bit is set; the table of codes is in tern/matrix_layouts.h.
  * Codes that packing never writes decode to some trits, too.
  */
 #ifndef TN_T5_H
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "tern/model_format.h"
+#include "tern/matrix_layouts.h"
 
 #define T5_PLANES 8u /* of five trits */
 #define T5_FIVES 3u  /* in a run; its last two groups of T2 are stored unchanged */

@@ -14,7 +14,7 @@ TABLE = {
     "include": (set(), ALL),
     "base": ({"base"}, {"status"}),
     "plat": ({"base", "plat"}, {"status"}),
-    "kern": ({"base", "kern"}, {"model_format"}),
+    "kern": ({"base", "kern"}, {"matrix_layouts"}),
     "par": ({"base", "plat", "par"}, {"status"}),
     "arch": ({"base", "arch"}, {"model_format", "status"}),
     "file": ({"base", "plat", "arch", "file"}, {"model_format", "status"}),

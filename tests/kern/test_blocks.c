@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The block layouts of matrices: known answers for every GGUF type, every row of a tile, the byte
- * order that tern/model_format.h specifies, and refused scales.
+ * order that tern/matrix_layouts.h specifies, and refused scales.
  */
 #include <math.h>
 #include <setjmp.h>

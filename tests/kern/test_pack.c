@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Packing into T2, T5, R2 and C2, compared with a second implementation of the definitions in
- * tern/model_format.h, element by element.
+ * tern/matrix_layouts.h, element by element.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Ternary matrix times many int8 vectors in portable C: the specification of gemm_* for the layouts
- * T2, R2 and C2 of tern/model_format.h.  Each row is unpacked to int8 once and multiplied by every
- * token.
+ * T2, R2 and C2 of tern/matrix_layouts.h.  Each row is unpacked to int8 once and multiplied by
+ * every token.
  */
 #include "kern/ternary_layout.h"
 

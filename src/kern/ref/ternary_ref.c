@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Ternary decode kernels in portable C: the specification of gemv_* for the layouts T2, R2 and C2
- * of tern/model_format.h.  A weight is code - 1; every sum is exact in int32.  Weights add,
+ * of tern/matrix_layouts.h.  A weight is code - 1; every sum is exact in int32.  Weights add,
  * subtract or skip; nothing is multiplied.
  */
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The list of formats, one file each.  A new one is a line here, its file, and the lines of its
- * layout in tern/model_format.h and arch/layouts.h.
+ * layout in tern/matrix_layouts.h and arch/layouts.h.
  */
 #ifndef TN_FORMATS_H
 #define TN_FORMATS_H
