@@ -15,35 +15,25 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "failing_alloc.h"
+#include "null_error.h"
 #include "plat/plat.h"
-#include "robust/model_dir.h"
-#include "tern/conversation.h"
-#include "tern/calls.h"
 #include "tern/convert.h"
-#include "tern/embed.h"
-#include "tern/grammar.h"
-#include "tern/inspect.h"
-#include "tern/measure.h"
 #include "tern/plan.h"
 #include "tern/scheduler.h"
-#include "tern/sysinfo.h"
-#include "tern/tern.h"
 
-#define DIR TERN_BUILD_DIR "/test_null_error"
-#define DEMO DIR "/demo.tern"
-#define OUT DIR "/out.tern"
-
-static struct tern_sysinfo live;
-static struct tern_engine *engine;
-static struct tern_model *model;
-static struct tern_session *session;
-static uint32_t vocab;
+struct tern_sysinfo live;
+struct tern_engine *engine;
+struct tern_model *model;
+struct tern_session *session;
+uint32_t vocab;
+struct model_dir source;
+bool is_short;
 
 /* ---- the calls ---- */
 
 static char called[4096]; /* " name name ... " */
 
-static void note_call(const char *name)
+void note_call(const char *name)
 {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
@@ -53,23 +43,9 @@ static void note_call(const char *name)
     strcat(called, called[0] ? word + 1 : word);
 }
 
-/* name(arguments..., NULL) must return `expected`; while memory is short, TERN_MEMORY is allowed
- * too. */
-#define CALL(expected, name, ...)                                                                  \
-    do {                                                                                           \
-        note_call(#name);                                                                          \
-        const tern_status got = name(__VA_ARGS__, NULL);                                           \
-        if (got != (expected) && !(is_short && got == TERN_MEMORY))                                \
-            fail_msg("%s, line %d: %s instead of %s", #name, __LINE__, tern_status_text(got),      \
-                     tern_status_text(expected));                                                  \
-    } while (0)
-
 /* ---- failing allocations ---- */
 
-static bool is_short;
-
-/* Fails all allocations from the n-th on, n = 0, step, 2 step ... until the function succeeds. */
-static void with_short_memory(void (*run)(void), unsigned step)
+void with_short_memory(void (*run)(void), unsigned step)
 {
     run();
     is_short = true;
@@ -134,7 +110,7 @@ static void call_unchanged(void)
 #endif
 }
 
-static bool stop_reading(void *arg, uint64_t n_done, uint64_t n_total)
+bool stop_reading(void *arg, uint64_t n_done, uint64_t n_total)
 {
     (void)arg, (void)n_done, (void)n_total;
     return false;
@@ -273,233 +249,6 @@ static void call_sampler(void)
     tern_sampler_free(s);
 }
 
-/* ---- text ---- */
-
-static void call_text(void)
-{
-    static char run[4000]; /* one piece, for which the tokenizer allocates memory */
-    const struct tern_tokenizer *t = tern_model_tokenizer(model);
-    const struct tern_message message = {"user", 4, "hello", 5};
-    const struct tern_chat_template *qwen3 = tern_chat_template_find("qwen3");
-    const struct tern_chat_params params = {.add_generation_prompt = true};
-    struct tern_ids ids = {0};
-    unsigned char *map = NULL;
-    char *text = NULL;
-    size_t n;
-    memset(run, 'a', sizeof run);
-    struct tern_chat_template *own;
-    const struct tern_chat_template *of_model;
-    CALL(TERN_UNSUPPORTED, tern_chat_template_parse, &own, "{% x %}", 7);
-    CALL(TERN_OK, tern_chat_template_parse, &own, "{{ x.y }}", 9);
-    if (own) {
-        CALL(TERN_USAGE, tern_chat_render_json, own, "[]", 2, &params, &text, &n, &map);
-        CALL(TERN_USAGE, tern_chat_encode_json, t, own, "nonsense", 8, &params, &ids);
-        CALL(TERN_USAGE, tern_chat_encode_json_within, t, own, "nonsense", 8, &params, 5, &n,
-             &ids);
-    }
-    tern_chat_template_free(own);
-    CALL(TERN_OK, tern_model_chat_template, &of_model, model);
-    assert_non_null(of_model);
-    CALL(TERN_OK, tern_tokenizer_encode, t, run, sizeof run, TERN_ENCODE_ADD_SPECIAL, &ids);
-    CALL(TERN_OK, tern_tokenizer_add_special, t, &ids, 0, NULL);
-    CALL(TERN_OK, tern_tokenizer_decode, t, ids.ids, ids.n, true, &text, &n);
-    tern_text_free(text);
-    text = NULL;
-    CALL(TERN_USAGE, tern_tokenizer_decode, t, &(uint32_t){TERN_NO_ID}, 1, true, &text, &n);
-    CALL(TERN_OK, tern_chat_encode, t, qwen3, &message, 1, &params, &ids);
-    CALL(TERN_USAGE, tern_chat_encode, t, qwen3, NULL, 0, &params, &ids);
-    tern_ids_free(&ids);
-    CALL(TERN_USAGE, tern_chat_render, qwen3, NULL, 0, &params, &text, &n, &map);
-    CALL(TERN_OK, tern_chat_render, qwen3, &message, 1, &params, &text, &n, &map);
-    tern_text_free(text);
-    tern_text_free(map);
-}
-
-/* ---- measuring ---- */
-
-static bool stop_scoring(void *arg, size_t n_done, size_t n_total)
-{
-    (void)arg, (void)n_done, (void)n_total;
-    return false;
-}
-
-static bool stop_bench(void *arg, const char *what)
-{
-    (void)arg, (void)what;
-    return false;
-}
-
-static void call_measures(void)
-{
-    struct tern_perplexity_result perplexity;
-    struct tern_perplexity_params p = {.n_ctx = 16};
-    CALL(TERN_OK, tern_perplexity, engine, model, "once upon a time", 16, &p, &perplexity);
-    CALL(TERN_INPUT, tern_perplexity, engine, model, "", 0, &p, &perplexity);
-    p.on_progress = stop_scoring;
-    CALL(TERN_INTERRUPTED, tern_perplexity, engine, model, "once upon a time", 16, &p, &perplexity);
-    p.n_ctx = 1;
-    CALL(TERN_USAGE, tern_perplexity, engine, model, "once upon a time", 16, &p, &perplexity);
-
-    static struct tern_bench_result bench;
-    struct tern_bench_params b = {.machine = &live, .prompts = {4}, .n_prompts = 1, .n_new = 1,
-                                  .n_repeats = 1, .threads = {1}, .n_threads = 1,
-                                  .on_progress = stop_bench};
-    CALL(TERN_INPUT, tern_bench, DIR "/none.tern", &b, &bench);
-    CALL(TERN_INTERRUPTED, tern_bench, DEMO, &b, &bench);
-    b.n_threads = 0;
-    CALL(TERN_USAGE, tern_bench, DEMO, &b, &bench);
-}
-
-static void call_embed(void)
-{
-    static const uint32_t ids[1025];
-    struct tern_embedder *e = NULL;
-    struct tern_embed_params p = {.pooling = (enum tern_pooling)9};
-    CALL(TERN_USAGE, tern_embedder_create, &e, engine, model, &p);
-    p = (struct tern_embed_params){.n_dim = tern_model_config(model)->hidden + 1};
-    CALL(TERN_USAGE, tern_embedder_create, &e, engine, model, &p);
-    CALL(TERN_OK, tern_embedder_create, &e, engine, model, NULL);
-    if (!e)
-        return;
-    float *v = tn_alloc(tern_embedder_dim(e) * sizeof *v);
-    if (v) {
-        CALL(TERN_OK, tern_embed, e, ids, 3, v);
-        CALL(TERN_USAGE, tern_embed, e, ids, 0, v);
-        CALL(TERN_USAGE, tern_embed, e, &vocab, 1, v);
-        CALL(TERN_LIMIT, tern_embed, e, ids, 1025, v);
-        CALL(TERN_OK, tern_embed_text, e, "sea", 3, v, NULL);
-        CALL(TERN_USAGE, tern_embed_list, e, (struct tern_embed_ids[]){{ids, 0}}, 1, v, NULL);
-        CALL(TERN_OK, tern_embed_list, e, NULL, 0, v, NULL);
-        bool is_done;
-        CALL(TERN_USAGE, tern_embed_step, e, v, &is_done);
-        CALL(TERN_LIMIT, tern_embed_begin, e, ids, 1025);
-        CALL(TERN_OK, tern_embed_begin, e, ids, 3);
-        CALL(TERN_USAGE, tern_embedder_set_dim, e, tern_model_config(model)->hidden + 1);
-        CALL(TERN_OK, tern_embedder_set_dim, e, 1);
-    }
-    tn_free(v);
-    tern_embedder_free(e);
-}
-
-static void call_verify(void)
-{
-    struct tern_verify_result verified;
-    CALL(TERN_INTERRUPTED, tern_verify, model, &live, stop_reading, NULL, &verified);
-    CALL(TERN_OK, tern_verify, model, &live, NULL, NULL, &verified);
-    const uint32_t id = 1;
-    uint64_t hash;
-    tern_session_truncate(session, 0);
-    struct tern_pack_rates rates;
-    CALL(TERN_OK, tern_measure_packs, &rates, engine, false);
-    assert_true(rates.stream_gb_s > 0 && rates.fast_gw_s > 0 && rates.small_gw_s > 0);
-    CALL(TERN_OK, tern_fingerprint, &hash, session, &id, 1);
-}
-
-/* ---- conversion ---- */
-
-static struct model_dir source;
-
-static void call_convert(void)
-{
-    struct tern_convert_result r;
-    const struct tern_convert_params p = {.source = DIR, .output = OUT, .no_tokenizer = true};
-    CALL(TERN_OK, tern_convert, &p, &r);
-    tn_file_remove(OUT);
-    struct tern_source *looked_at;
-    CALL(TERN_OK, tern_source_inspect, &looked_at, DIR);
-    struct tern_source_sizes sizes;
-    if (looked_at)
-        CALL(TERN_OK, tern_source_get_sizes, looked_at, &sizes);
-    uint64_t hash;
-    CALL(TERN_OK, tern_source_hash, &hash, DIR);
-    tern_source_free(looked_at);
-}
-
-/* Corrupts a text of the directory. */
-static void expect_refused(tern_status expected, char *text, size_t capacity, const char *find,
-                           const char *replacement)
-{
-    struct tern_convert_result r;
-    const struct tern_convert_params p = {.source = DIR, .output = OUT, .no_tokenizer = true};
-    model_dir_replace(text, capacity, find, replacement);
-    model_dir_write(&source, DIR);
-    CALL(expected, tern_convert, &p, &r);
-    model_dir_make(&source, MODEL_BF16);
-    model_dir_write(&source, DIR);
-}
-
-static void call_convert_refused(void)
-{
-    struct tern_convert_result r;
-    struct tern_convert_params p = {.source = DIR "/none", .output = OUT};
-    struct tern_source *looked_at;
-    CALL(TERN_INPUT, tern_convert, &p, &r);
-    CALL(TERN_INPUT, tern_source_inspect, &looked_at, DIR "/none");
-    p.source = DIR;
-    CALL(TERN_INPUT, tern_convert, &p, &r); /* without tokenizer.json */
-    p.no_tokenizer = true;
-    p.output = DIR "/config.json";
-    CALL(TERN_USAGE, tern_convert, &p, &r);
-    p.output = DIR "/none/out.tern";
-    CALL(TERN_OUTPUT, tern_convert, &p, &r);
-    p.output = OUT;
-    p.on_progress = stop_reading;
-    CALL(TERN_INTERRUPTED, tern_convert, &p, &r);
-    p.on_progress = NULL;
-    source.n_data += 16; /* bytes that belong to no tensor */
-    model_dir_write(&source, DIR);
-    CALL(TERN_INPUT, tern_convert, &p, &r);
-    model_dir_make(&source, MODEL_BF16);
-    expect_refused(TERN_INPUT, source.config, sizeof source.config, "{", "[");
-    expect_refused(TERN_UNSUPPORTED, source.config, sizeof source.config, "relu2", "tanh");
-    expect_refused(TERN_INPUT, source.header, sizeof source.header, "model.norm.weight",
-                   "model.norm.wight");
-    expect_refused(TERN_INPUT, source.generation, sizeof source.generation, "{", "");
-}
-
-/* ---- machine and plan ---- */
-
-static void call_machine(void)
-{
-    static struct tern_sysinfo machine;
-    struct tern_monitor *monitor = NULL;
-    CALL(TERN_INPUT, tern_sysinfo_read_root, &machine, DIR "/none");
-    CALL(TERN_OK, tern_sysinfo_read_root, &machine, TERN_SOURCE_DIR "/tests/sysinfo/roots/laptop-on-battery");
-    note_call("tern_sysinfo_record");
-    assert_true(tern_sysinfo_record(DIR, NULL) != TERN_OK); /* not empty, or not on Linux */
-    CALL(TERN_OK, tern_monitor_open, &monitor, NULL);
-    tern_monitor_close(monitor);
-}
-
-static void call_plan(void)
-{
-    static struct tern_sysinfo machine;
-    static struct tern_plan plan;
-    struct tern_watch *watch = NULL;
-    struct tern_steering *steering = NULL;
-    const struct tern_plan_limits bad[] = {{.n_threads = TERN_PLAN_MAX_THREADS + 1},
-                                           {.cpu_level = "none such"}};
-    tern_sysinfo_read(&machine);
-    for (size_t i = 0; i < TN_COUNT_OF(bad); i++)
-        CALL(TERN_USAGE, tern_plan_make, &plan, &machine, NULL, &bad[i]);
-    const struct tern_plan_limits little = {.ram_bytes = 4096};
-    struct tern_plan_model sizes;
-    tern_plan_model_sizes(&sizes, model, 0);
-    CALL(TERN_MEMORY, tern_plan_make, &plan, &machine, &sizes, &little);
-    const struct tern_file_config config = {.n_layer = 1};
-    const struct tern_file_layer layer = {.mixer = TERN_MIXER_ATTENTION, .ffn = TERN_FFN_GATED};
-    const struct tern_file_tensor tensor = {.role = TERN_ROLE_Q, .layout = TERN_LAYOUT_T3};
-    struct tern_model_info info;
-    CALL(TERN_UNSUPPORTED, tern_plan_outline_sizes, &sizes, &info, &config, &layer, &tensor, 1,
-         4096);
-    CALL(TERN_OK, tern_plan_make, &plan, &machine, NULL, NULL);
-    CALL(TERN_OK, tern_watch_create, &watch, &plan, NULL);
-    tern_watch_free(watch);
-    CALL(TERN_OK, tern_steering_create, &steering, engine, model, &machine, &plan);
-    if (steering)
-        tern_steering_free(steering);
-}
-
 /* ---- tests ---- */
 
 static void test_engine(void **state)
@@ -532,114 +281,6 @@ static void test_sampler(void **state)
     with_short_memory(call_sampler, 1);
 }
 
-static void test_text(void **state)
-{
-    (void)state;
-    with_short_memory(call_text, 1);
-}
-
-static void call_grammar(void)
-{
-    static const char schema[] = "{\"enum\":[1,12]}";
-    struct tern_grammar *g;
-    size_t n_fit;
-    bool is_whole;
-    CALL(TERN_UNSUPPORTED, tern_grammar_from_schema, &g, "{\"not\":{}}", 10, 0);
-    CALL(TERN_OK, tern_grammar_json_object, &g);
-    tern_grammar_free(g);
-    CALL(TERN_OK, tern_grammar_from_schema_between, &g, "<", schema, strlen(schema), ">", 0);
-    tern_grammar_free(g);
-    CALL(TERN_OK, tern_grammar_from_schema, &g, schema, strlen(schema), 0);
-    if (g)
-        CALL(TERN_OK, tern_grammar_match, g, "12", 2, &n_fit, &is_whole);
-    tern_grammar_free(g);
-}
-
-static void call_calls(void)
-{
-    static const char request[] = "{\"messages\":[],\"tools\":[{}]}";
-    static const char answer[] = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
-    static const char template[] = "{% if tools %}<tool_call>{% endif %}";
-    const struct tern_chat_params params = {.add_generation_prompt = true};
-    struct tern_chat_template *t;
-    enum tern_call_form form;
-    struct tern_calls *calls;
-    CALL(TERN_OK, tern_chat_template_parse, &t, template, strlen(template));
-    if (t)
-        CALL(TERN_OK, tern_chat_call_form, &form, t, request, strlen(request), &params);
-    tern_chat_template_free(t);
-    CALL(TERN_OK, tern_calls_create, &calls, TERN_CALLS_TAGGED, false);
-    if (calls) {
-        CALL(TERN_OK, tern_calls_push, calls, answer, strlen(answer));
-        CALL(TERN_OK, tern_calls_end, calls);
-    }
-    tern_calls_free(calls);
-}
-
-static bool take_part(void *arg, enum tern_part part, const char *text, size_t n)
-{
-    (void)arg, (void)part, (void)text, (void)n;
-    return true;
-}
-
-static void call_thinking(void)
-{
-    static const char answer[] = "<think>a</think>b";
-    static const char template[] = "{{ enable_thinking }}";
-    const struct tern_chat_params params = {.add_generation_prompt = true};
-    struct tern_chat_template *t;
-    struct tern_chat_reasoning known;
-    struct tern_thinking *thinking;
-    const struct tern_ids none = {0};
-    const char *close;
-    CALL(TERN_OK, tern_thinking_opened_by_ids, &close, tern_model_tokenizer(model), &none);
-    CALL(TERN_OK, tern_chat_template_parse, &t, template, strlen(template));
-    if (t)
-        CALL(TERN_OK, tern_chat_reasoning, &known, t, &params);
-    tern_chat_template_free(t);
-    CALL(TERN_OK, tern_thinking_create, &thinking, take_part, NULL);
-    if (thinking) {
-        CALL(TERN_OK, tern_thinking_push, thinking, answer, strlen(answer));
-        CALL(TERN_OK, tern_thinking_end, thinking);
-    }
-    tern_thinking_free(thinking);
-}
-
-static void test_grammar(void **state)
-{
-    (void)state;
-    with_short_memory(call_grammar, 1);
-    with_short_memory(call_calls, 1);
-    with_short_memory(call_thinking, 1);
-}
-
-static void test_verify(void **state)
-{
-    (void)state;
-    with_short_memory(call_verify, 5);
-}
-
-static void test_measures(void **state)
-{
-    (void)state;
-    with_short_memory(call_measures, 3);
-    with_short_memory(call_embed, 1);
-}
-
-static void test_convert(void **state)
-{
-    (void)state;
-    with_short_memory(call_convert, 7);
-}
-
-static void test_plan(void **state)
-{
-    (void)state;
-    double gb_s;
-    CALL(TERN_OK, tern_stream_rate, &gb_s, 1);
-    with_short_memory(call_plan, 1);
-}
-
 static void test_others(void **state)
 {
     (void)state;
@@ -647,8 +288,6 @@ static void test_others(void **state)
     call_prefetch();
     call_eval();
     call_generate();
-    call_convert_refused();
-    call_machine();
 }
 
 /* ---- completeness ---- */
@@ -712,65 +351,6 @@ static void test_no_function_is_missing(void **state)
     assert_true(n >= 20);
 }
 
-/* ---- conversations ---- */
-
-static struct tern_sampler *sampler_of_talk;
-
-static void talk(void)
-{
-    const struct tern_saved saved = {"demo", 1, NULL};
-    const struct tern_turn question = {.role = {"user", 4}, .content = {"Hi", 2}};
-    const struct tern_chat_template *t = tern_chat_template_find("chatml");
-    const struct tern_chat_params chat = {.add_generation_prompt = true};
-    const struct tern_answer_params params = {
-        .generate = {.sampler = sampler_of_talk, .max_tokens = 2}};
-    struct tern_answer_result result;
-    struct tern_conversation *c;
-    struct tern_ids ids = {0};
-    tn_file_remove(OUT);
-    CALL(TERN_OK, tern_conversation_create, &c);
-    if (!c)
-        return;
-    CALL(TERN_USAGE, tern_conversation_encode, c, &ids);
-    tern_conversation_set_template(c, tern_model_tokenizer(model), t, &chat);
-    CALL(TERN_OK, tern_conversation_set_system, c, "Be kind.", 8);
-    CALL(TERN_USAGE, tern_conversation_set_tools, c, "{}", 2);
-    CALL(TERN_USAGE, tern_conversation_set_variables, c, "[]", 2);
-    CALL(TERN_USAGE, tern_conversation_set_overrides, c, "[]", 2);
-    CALL(TERN_USAGE, tern_conversation_regenerate, c, session, &params, &result);
-    CALL(TERN_USAGE, tern_conversation_replace, c, session, &params, &result);
-    CALL(TERN_USAGE, tern_conversation_continue, c, session, &params, &result);
-    CALL(TERN_OK, tern_conversation_add, c, &question);
-    CALL(TERN_OK, tern_conversation_encode, c, &ids);
-    CALL(TERN_OK, tern_conversation_save, c, OUT, &saved);
-    CALL(TERN_OK, tern_conversation_save, c, OUT, &saved);
-    if (tn_path_kind(OUT) == TN_PATH_FILE)
-        CALL(TERN_OK, tern_conversation_load, c, OUT, &saved, NULL);
-    CALL(TERN_OUTPUT, tern_conversation_save, c, DEMO, &saved);
-    CALL(TERN_INPUT, tern_conversation_load, c, DEMO, &saved, NULL);
-    if (tern_conversation_n_turns(c) == 1)
-        CALL(TERN_OK, tern_conversation_answer, c, session, &params, &result);
-    tn_file_remove(OUT);
-    if (tern_session_n_past(session) > 0)
-        CALL(TERN_OK, tern_session_save_cache, session, OUT);
-    if (tn_path_kind(OUT) == TN_PATH_FILE)
-        CALL(TERN_OK, tern_session_load_cache, session, OUT);
-    tn_file_remove(OUT);
-    CALL(TERN_INPUT, tern_session_load_cache, session, OUT);
-    CALL(TERN_USAGE, tern_session_save_cache, session, OUT);
-    tern_ids_free(&ids);
-    tern_conversation_free(c);
-}
-
-static void test_conversation(void **state)
-{
-    (void)state;
-    const struct tern_sampler_params greedy = {.top_p = 1.0f, .repeat_penalty = 1.0f};
-    assert_int_equal(tern_sampler_create(&sampler_of_talk, &greedy, vocab, NULL), TERN_OK);
-    with_short_memory(talk, 1);
-    tern_sampler_free(sampler_of_talk);
-}
-
 static int setup(void **state)
 {
     (void)state;
@@ -818,6 +398,8 @@ int main(void)
         cmocka_unit_test(test_verify),
         cmocka_unit_test(test_measures),
         cmocka_unit_test(test_convert),
+        cmocka_unit_test(test_convert_refused),
+        cmocka_unit_test(test_machine),
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_conversation),

@@ -321,8 +321,8 @@ static void test_like_ref(void **state)
     check_sizes(calls->op, check_call);
 }
 
-/* Every operation has a check: here, or in test_kern_head.c, test_kern_ternary.c, test_kern_x16.c
- * or test_kern_blocks.c. */
+/* Every operation has a check: here, or in test_kern_head.c, test_kern_ternary.c, test_kern_x16.c,
+ * test_kern_quant.c or test_kern_blocks.c. */
 static void test_no_row_is_forgotten(void **state)
 {
     (void)state;

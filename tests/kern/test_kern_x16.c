@@ -23,15 +23,7 @@
 #include "kern/guard.h"
 #include "kern/kern.h"
 #include "kern/pack.h"
-
-enum fill {
-    FILL_RANDOM,
-    FILL_WIDE,      /* inputs of many magnitudes, also across blocks, and scales of both signs */
-    FILL_LARGEST,   /* weights +1, every input rounds to 32639: the largest sums */
-    FILL_SMALLEST,  /* weights +1, inputs -32639 */
-    FILL_LOW_DIGIT, /* weights +1, low digits -128: their smallest sums */
-    N_FILLS
-};
+#include "kern/rounded_inputs.h"
 
 struct problem {
     enum fill fill;
@@ -43,13 +35,6 @@ struct problem {
     struct tn_scaled_ternary m;
     struct tn_rng rng;
 };
-
-static uint32_t features;
-
-static bool runs_here(const struct tn_kernel_row *row, const char *op)
-{
-    return !strcmp(row->op, op) && !(row->needs & ~features);
-}
 
 static float random_scale(struct problem *p)
 {
@@ -93,42 +78,13 @@ static void problem_fini(struct problem *p)
     tn_guard_free(&p->scales);
 }
 
-static float random_input(struct problem *p, uint32_t col)
-{
-    const float v = tn_rng_f32(&p->rng) * 2.0f - 1.0f;
-    switch (p->fill) {
-    case FILL_RANDOM:
-        return v;
-    case FILL_WIDE:
-        return v * expf(v * 12.0f) * (col / 128 % 3 ? 1.0f : 1e-5f);
-    case FILL_LARGEST:
-        return 3.0f;
-    case FILL_SMALLEST:
-        return -3.0f;
-    default: /* 32639 makes the factor 1 */
-        return col % 128 == 0 ? 32639.0f : -128.0f;
-    }
-}
-
 static void fill_inputs(struct problem *p, float *x)
 {
     for (uint32_t c = 0; c < p->cols; c++)
-        x[c] = random_input(p, c);
+        x[c] = random_input(&p->rng, p->fill, c);
 }
 
 /* ---- the formulas ---- */
-
-static int32_t q_at(const uint8_t *x16, uint32_t cols, uint32_t c)
-{
-    return (int8_t)x16[c] * 256 + (int8_t)x16[tn_x16_half(cols) + c];
-}
-
-static float factor_at(const uint8_t *x16, uint32_t cols, uint32_t c)
-{
-    float f;
-    memcpy(&f, x16 + tn_kern_pad(cols) + c / 128 * sizeof f, sizeof f);
-    return f;
-}
 
 static uint32_t run_cols(const struct problem *p)
 {
@@ -149,13 +105,6 @@ static float expected_x16(const struct problem *p, uint32_t row, const uint8_t *
         y += ((float)sum * scale) * factor_at(x16, p->cols, begin);
     }
     return y;
-}
-
-static float factor8_at(const uint8_t *x8, uint32_t cols, uint32_t c)
-{
-    float f;
-    memcpy(&f, x8 + tn_kern_pad(cols) + c / 32 * sizeof f, sizeof f);
-    return f;
 }
 
 static float expected_x8(const struct problem *p, uint32_t row, const uint8_t *x8)
@@ -304,12 +253,6 @@ static void call_gemm(const struct tn_kernel_row *row, float *dst, size_t dst_st
     else
         ((tn_gemm_t2_x8_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens,
                                       scratch);
-}
-
-static void check_intact(const struct tn_kernel_row *row, const struct tn_guard *g)
-{
-    if (!tn_guard_is_intact(g))
-        fail_msg("%s_%s wrote beyond a buffer of %zu bytes", row->op, row->isa, g->n_bytes);
 }
 
 /* ---- gemv ---- */
@@ -469,160 +412,6 @@ static void test_long_rows(void **state)
     test_shape(*state, 2, 100003, 256, FILL_SMALLEST);
 }
 
-/* ---- inputs ---- */
-
-/* Checks that the negated sums of `part` columns each, in a block of n_block, start at byte `at`.
- */
-static void check_minus_sums(const uint8_t *x16, uint32_t n, uint32_t block, uint32_t n_block,
-                             uint32_t part, size_t at)
-{
-    for (uint32_t c = block; c < block + n_block; c += part) {
-        int32_t sum = 0, got;
-        for (uint32_t i = 0; i < part; i++)
-            sum -= q_at(x16, n, c + i);
-        memcpy(&got, x16 + at + c / part * sizeof got, sizeof got);
-        assert_int_equal(got, sum);
-    }
-}
-
-static void check_quant_block(const struct tn_kernel_row *row, const float *x, uint32_t n,
-                              const uint8_t *x16, uint32_t block)
-{
-    float most = 1e-30f;
-    for (uint32_t c = block; c < block + 128 && c < n; c++)
-        most = fabsf(x[c]) > most ? fabsf(x[c]) : most;
-    if (factor_at(x16, n, block) != most / 32639.0f)
-        fail_msg("%s_%s: wrong factor", row->op, row->isa);
-    for (uint32_t c = block; c < block + 128; c++) {
-        float want = 0.0f;
-        if (c < n) {
-            want = nearbyintf(x[c] * (32639.0f / most));
-            want = isnan(want) || want > 32639.0f ? 32639.0f : want < -32639.0f ? -32639.0f : want;
-        }
-        if (q_at(x16, n, c) != (int32_t)want || abs((int8_t)x16[c]) > 127)
-            fail_msg("%s_%s: %.9g of %.9g became %d", row->op, row->isa, (double)(c < n ? x[c] : 0),
-                     (double)most, q_at(x16, n, c));
-    }
-    for (uint32_t part = 0; part < 2; part++) {
-        int32_t sum = 0, got;
-        for (uint32_t c = 0; c < 64; c++)
-            sum += q_at(x16, n, block + 64 * part + c);
-        memcpy(&got, x16 + tn_x16_half(n) + tn_kern_pad(n) + (block / 64 + part) * sizeof got,
-               sizeof got);
-        assert_int_equal(got, sum);
-    }
-    check_minus_sums(x16, n, block, 128, 32, tn_kern_pad(n) / 32 * 33);
-    check_minus_sums(x16, n, block, 128, 16, tn_x16_half(n) + tn_kern_pad(n) / 16 * 17);
-}
-
-static void check_quant8_block(const struct tn_kernel_row *row, const float *x, uint32_t n,
-                               const uint8_t *x8, uint32_t block)
-{
-    float most = 1e-30f;
-    int32_t sum = 0, start;
-    for (uint32_t c = block; c < block + 32 && c < n; c++)
-        most = fabsf(x[c]) > most ? fabsf(x[c]) : most;
-    if (factor8_at(x8, n, block) != most / 127.0f)
-        fail_msg("%s_%s: wrong factor", row->op, row->isa);
-    for (uint32_t c = block; c < block + 32; c++) {
-        float want = c < n ? nearbyintf(x[c] * (127.0f / most)) : 0.0f;
-        want = isnan(want) || want > 127.0f ? 127.0f : want < -127.0f ? -127.0f : want;
-        if ((int8_t)x8[c] != (int32_t)want)
-            fail_msg("%s_%s: %.9g of %.9g became %d", row->op, row->isa, (double)(c < n ? x[c] : 0),
-                     (double)most, (int8_t)x8[c]);
-        sum += (int8_t)x8[c];
-    }
-    memcpy(&start, x8 + tn_kern_pad(n) / 8 * 9 + block / 32 * sizeof start, sizeof start);
-    assert_int_equal(start, -sum);
-    for (uint32_t c = block; c < block + 32; c += 16) {
-        sum = 0;
-        for (uint32_t i = 0; i < 16; i++)
-            sum -= (int8_t)x8[c + i];
-        memcpy(&start, x8 + tn_kern_pad(n) / 8 * 10 + c / 16 * sizeof start, sizeof start);
-        assert_int_equal(start, sum);
-    }
-}
-
-static void run_quant(const struct tn_kernel_row *row, struct problem *p)
-{
-    const struct form *form = form_of(row->op);
-    struct tn_guard x, made;
-    tn_guard_new(&x, p->cols * sizeof(float), sizeof(float), p->side);
-    tn_guard_new(&made, form->n_bytes(p->cols), 64, p->side);
-    float *values = (float *)(void *)x.data;
-    fill_inputs(p, values);
-    if (p->fill == FILL_WIDE && p->cols > 400) {
-        values[1] = NAN;
-        values[200] = INFINITY;
-        memset(values + 256, 0, 128 * sizeof *values);
-        values[390] = 1e-38f;
-    }
-    const bool is_x8 = !strcmp(row->op, "quant_x8");
-    if (is_x8)
-        ((tn_quant_x8_fn *)row->fn)(made.data, values, p->cols);
-    else
-        ((tn_quant_x16_fn *)row->fn)(made.data, values, p->cols);
-    check_intact(row, &made);
-    for (uint32_t block = 0; block < tn_kern_pad(p->cols); block += is_x8 ? 32 : 128)
-        (is_x8 ? check_quant8_block : check_quant_block)(row, values, p->cols, made.data, block);
-    tn_guard_free(&x);
-    tn_guard_free(&made);
-}
-
-static void quant_row(const struct tn_kernel_row *row)
-{
-    static const uint32_t cols[] = {1, 2, 15, 64, 100, 127, 128, 129, 255, 256, 257, 700, 2560};
-    for (size_t k = 0; k < 2 * TN_COUNT_OF(cols); k++)
-        for (int fill = 0; fill < N_FILLS; fill++) {
-            struct problem p = {.fill = (enum fill)fill, .cols = cols[k / 2],
-                                .side = k % 2 ? TN_GUARD_AT_END : TN_GUARD_AT_START};
-            tn_rng_seed(&p.rng, k);
-            run_quant(row, &p);
-        }
-}
-
-static void quant_of(const char *op)
-{
-    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
-        if (runs_here(&tn_kernel_rows[i], op))
-            quant_row(&tn_kernel_rows[i]);
-}
-
-static void test_quant(void **state)
-{
-    (void)state;
-    quant_of("quant_x16");
-}
-
-static void test_quant_x8(void **state)
-{
-    (void)state;
-    quant_of("quant_x8");
-}
-
-static void test_add_scaled(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
-        for (uint32_t n = 1; n < 70 && runs_here(&tn_kernel_rows[i], "add_scaled_f32"); n++) {
-            struct problem p = {.cols = n};
-            struct tn_guard dst, src;
-            float *d = tn_guard_new(&dst, n * sizeof *d, sizeof *d, TN_GUARD_AT_END);
-            float *s = tn_guard_new(&src, n * sizeof *s, sizeof *s, TN_GUARD_AT_END);
-            float want[70];
-            tn_rng_seed(&p.rng, n);
-            fill_inputs(&p, d);
-            fill_inputs(&p, s);
-            for (uint32_t k = 0; k < n; k++)
-                want[k] = d[k] + s[k] * 0.3f;
-            ((tn_add_scaled_f32_fn *)tn_kernel_rows[i].fn)(d, s, n, 0.3f);
-            check_intact(&tn_kernel_rows[i], &dst);
-            assert_memory_equal(d, want, n * sizeof *d);
-            tn_guard_free(&dst);
-            tn_guard_free(&src);
-        }
-}
-
 #define OP_TEST(name, fn, i) {name, fn, NULL, NULL, (void *)&ops[i]}
 #define OP_TESTS(name, i)                                                                          \
     OP_TEST(name ": sizes", test_sizes, i), OP_TEST(name ": extremes", test_extremes, i),          \
@@ -630,12 +419,9 @@ static void test_add_scaled(void **state)
 
 int main(void)
 {
-    features = tn_test_cpu_features();
     const struct CMUnitTest tests[] = {
         OP_TESTS("gemv_t2_x16", 0), OP_TESTS("gemm_t2_x16", 1), OP_TESTS("gemv_t2_f32", 2),
         OP_TESTS("gemv_t2_x8", 3), OP_TESTS("gemm_t2_x8", 4),
-        cmocka_unit_test(test_quant), cmocka_unit_test(test_quant_x8),
-        cmocka_unit_test(test_add_scaled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
