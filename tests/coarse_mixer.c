@@ -114,7 +114,6 @@ static const struct tn_state_ops state = {.bytes = bytes,
                                           .reach = reach,
                                           .truncate = truncate,
                                           .checkpoint = checkpoint,
-                                          .kept_reach = reach,
                                           .restore = restore,
                                           .is_sound = is_sound};
 

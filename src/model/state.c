@@ -78,8 +78,8 @@ static uint32_t reach_all(const struct tn_state_plan *plan, const unsigned char 
             const struct tn_state_layer *l = &plan->layers[i];
             const struct tn_state_ops *ops = ops_of(l->layer);
             if (has_state(l))
-                position = kept ? ops->kept_reach(l, kept + l->at.checkpoint, position)
-                                : ops->reach(l, state + l->at.sequence, position);
+                position = ops->reach(l, kept ? kept + l->at.checkpoint : state + l->at.sequence,
+                                      position);
         }
     } while (position != asked);
     return position;

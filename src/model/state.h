@@ -63,8 +63,8 @@ struct tn_state_ops {
 
     /* Called for layers with a state only: */
 
-    /* The last position up to `position` to which this state can be rolled back; 0 is always
-     * possible. */
+    /* The last position up to `position` to which this state, or the one that `restore` would make
+     * of this checkpoint, can be rolled back; 0 is always possible. */
     uint32_t (*reach)(const struct tn_state_layer *layer, const void *state, uint32_t position);
     /* Rolls back to `position`, one that `reach` returns unchanged. */
     void (*truncate)(const struct tn_state_layer *layer, void *state, uint32_t position);
@@ -74,9 +74,6 @@ struct tn_state_ops {
      * unused bytes are zero: checkpoints are written to files. */
     void (*checkpoint)(const struct tn_state_layer *layer, const void *state, uint32_t position,
                        void *kept);
-    /* The `reach` of the state that `restore` would make. */
-    uint32_t (*kept_reach)(const struct tn_state_layer *layer, const void *kept,
-                           uint32_t position);
     /* Sets the state to that of the checkpoint. */
     void (*restore)(const struct tn_state_layer *layer, void *state, const void *kept);
     /* Whether these bytes, from an untrusted file, can be restored to a state of `position`. */

@@ -90,7 +90,7 @@ void tn_ring_append(const struct tn_state_layer *l, void *state, uint32_t positi
     h->begin = TN_MAX(h->begin, first_left(l, h->end));
 }
 
-/* The rows of position `first` + row in a checkpoint and in the ring. */
+/* Copies the rows of the positions of *h from the ring to a checkpoint, or back. */
 static void copy_rows(const struct tn_state_layer *l, unsigned char *kept, void *state,
                       const struct ring_header *h, bool to_kept)
 {
@@ -170,7 +170,6 @@ const struct tn_state_ops tn_attention_state_ops = {
     .reach = reach,
     .truncate = truncate_to,
     .checkpoint = checkpoint,
-    .kept_reach = reach,
     .restore = restore,
     .is_sound = is_sound,
     .pretend = pretend,

@@ -223,7 +223,6 @@ const struct tn_state_ops tn_delta_state_ops = {
     .reach = reach,
     .truncate = truncate_to,
     .checkpoint = checkpoint,
-    .kept_reach = reach,
     .restore = restore,
     .is_sound = is_sound,
     .pretend = pretend,
