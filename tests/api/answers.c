@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/compiler.h"
 #include "demo.h"
 
 static bool on_text(void *arg, const char *text, size_t n)
@@ -54,6 +55,35 @@ void answer_generate(struct answer *out, struct tern_engine *engine, const struc
     out->stop = result.stop;
     tern_sampler_free(sampler);
     tern_session_free(session);
+}
+
+void answers_schedule(uint32_t *out, uint32_t n_new, struct tern_engine *engine,
+                      const struct tern_model *model, const struct tern_scheduler_params *params,
+                      const struct tern_request *requests, uint32_t n)
+{
+    struct tern_scheduler *s;
+    struct answer list[8];
+    memset(list, 0, sizeof list);
+    assert_true(n <= TN_COUNT_OF(list) && n_new <= MAX_NEW);
+    assert_ok(tern_scheduler_create(&s, engine, model, params, &e));
+    for (uint32_t k = 0; k < n; k++) {
+        struct tern_request r = requests[k];
+        r.arg = &list[k];
+        assert_ok(tern_scheduler_submit(s, &r, &(uint64_t){0}, &e));
+    }
+    for (bool is_idle = false; !is_idle;) {
+        const struct tern_event *events;
+        size_t n_events;
+        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
+        for (size_t i = 0; i < n_events; i++)
+            if (events[i].kind == TERN_EVENT_TOKEN)
+                on_token(events[i].arg, events[i].id);
+    }
+    tern_scheduler_free(s);
+    for (uint32_t k = 0; k < n; k++) {
+        assert_int_equal(list[k].n, n_new);
+        memcpy(out + k * n_new, list[k].ids, n_new * sizeof *out);
+    }
 }
 
 void running_take_event(struct running *r, const struct tern_event *event)

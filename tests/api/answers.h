@@ -23,6 +23,12 @@ struct answer {
 void answer_generate(struct answer *out, struct tern_engine *engine, const struct tern_model *model,
                      const struct tern_request *request, uint32_t n_ctx, enum tern_kv kv);
 
+/* Submits n requests that give n_new ids each, and runs the scheduler until all have ended.  out
+ * [n][n_new] are their ids. */
+void answers_schedule(uint32_t *out, uint32_t n_new, struct tern_engine *engine,
+                      const struct tern_model *model, const struct tern_scheduler_params *params,
+                      const struct tern_request *requests, uint32_t n);
+
 /* A submitted request. */
 struct running {
     const struct tern_request *request;

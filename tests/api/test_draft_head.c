@@ -15,13 +15,13 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "answers.h"
 #include "base/compiler.h"
 #include "demo.h"
 #include "engine/session.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/plan.h"
-#include "tern/scheduler.h"
 
 #define HYBRIDS TERN_SHARED_DIR "/reference/hybrids/"
 #define GOLDEN HYBRIDS "models/tiny-qwen35/golden"
@@ -134,7 +134,7 @@ static void any_cut_and_engine_gives_the_same_bits(void **state)
 
 /* ---- answers ---- */
 
-struct answer {
+struct drafted_answer {
     uint32_t ids[N_NEW], n;
     struct tern_generate_result result;
     uint32_t n_past;
@@ -148,12 +148,12 @@ struct way {
 
 static void on_token(void *arg, uint32_t id)
 {
-    struct answer *a = arg;
+    struct drafted_answer *a = arg;
     assert_true(a->n < N_NEW);
     a->ids[a->n++] = id;
 }
 
-static void write_answer(struct answer *out, struct tern_engine *with, const struct way *w)
+static void write_answer(struct drafted_answer *out, struct tern_engine *with, const struct way *w)
 {
     struct tern_session *s;
     const struct tern_session_params p = {
@@ -175,7 +175,7 @@ static void write_answer(struct answer *out, struct tern_engine *with, const str
 static void compare(struct tern_engine *with, const struct way *base)
 {
     struct way plain = *base;
-    struct answer want, got;
+    struct drafted_answer want, got;
     plain.n_draft = 0;
     write_answer(&want, engine, &plain);
     write_answer(&got, with, base);
@@ -244,7 +244,7 @@ static void every_engine_drafts_the_same(void **state)
 {
     (void)state;
     static const char *const levels[] = {"ref", "ssse3", "avx2", "avx512", "neon"};
-    struct answer first = {.n = 0}, got;
+    struct drafted_answer first = {.n = 0}, got;
     const struct way w = {.n_draft = 4, .n_ctx = N_CTX, .max_tokens = N_NEW};
     for (size_t i = 0; i < TN_COUNT_OF(levels); i++)
         for (uint32_t n_threads = 1; n_threads <= 3; n_threads++) {
@@ -272,7 +272,7 @@ static void an_interrupted_head_leaves_no_trace(void **state)
 {
     (void)state;
     const struct way plain = {.n_ctx = N_CTX, .max_tokens = N_NEW};
-    struct answer want, got = {.n = 0};
+    struct drafted_answer want, got = {.n = 0};
     struct tern_session *s;
     uint32_t n_calls = 0;
     const struct tern_session_params p = {
@@ -300,33 +300,17 @@ static void an_interrupted_head_leaves_no_trace(void **state)
 /* Answers of 4 requests, of which n_sequences run at the same time. */
 static void schedule(uint32_t out[4][N_NEW], uint32_t n_sequences, uint32_t n_draft)
 {
-    struct tern_scheduler *s;
     struct tern_scheduler_params p;
-    uint64_t numbers[4];
-    uint32_t n[4] = {0};
+    struct tern_request list[4];
     tern_scheduler_params_default(&p, model);
     p.n_sequences = n_sequences;
     p.n_ctx = N_CTX;
     p.no_draft_head = n_draft == 0;
-    assert_ok(tern_scheduler_create(&s, engine, model, &p, &e));
-    for (uint32_t k = 0; k < 4; k++) {
-        const struct tern_request r = {.ids = ids, .n_ids = N_IDS - k, .max_tokens = N_NEW,
-                                       .ignore_eos = true, .n_draft = n_draft,
-                                       .sampler = {.top_p = 1, .repeat_penalty = 1}};
-        assert_ok(tern_scheduler_submit(s, &r, &numbers[k], &e));
-    }
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n_events;
-        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
-        for (size_t i = 0; i < n_events; i++)
-            for (uint32_t k = 0; k < 4; k++)
-                if (events[i].kind == TERN_EVENT_TOKEN && events[i].request == numbers[k])
-                    out[k][n[k]++] = events[i].id;
-    }
     for (uint32_t k = 0; k < 4; k++)
-        assert_int_equal(n[k], N_NEW);
-    tern_scheduler_free(s);
+        list[k] = (struct tern_request){.ids = ids, .n_ids = N_IDS - k, .max_tokens = N_NEW,
+                                        .ignore_eos = true, .n_draft = n_draft,
+                                        .sampler = {.top_p = 1, .repeat_penalty = 1}};
+    answers_schedule(out[0], N_NEW, engine, model, &p, list, 4);
 }
 
 static void sequences_answer_as_without_drafts(void **state)

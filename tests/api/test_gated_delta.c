@@ -19,6 +19,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "answers.h"
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "demo.h"
@@ -27,7 +28,6 @@
 #include "plat/plat.h"
 #include "talk.h"
 #include "tern/convert.h"
-#include "tern/scheduler.h"
 
 #define HYBRIDS TERN_SHARED_DIR "/reference/hybrids/"
 #define MAX_VOCAB 512u
@@ -385,30 +385,14 @@ static void a_saved_session_gives_the_same_bits(void **state)
 /* The ids that a scheduler with n_sequences lanes gives four requests. */
 static void schedule(uint32_t out[4][20], uint32_t n_sequences)
 {
-    struct tern_scheduler *s;
-    uint64_t numbers[4];
-    uint32_t n[4] = {0};
     const struct tern_scheduler_params p = {
         .n_sequences = n_sequences, .n_queue = 4, .n_ctx = 256};
-    assert_ok(tern_scheduler_create(&s, engine, model, &p, &e));
-    for (uint32_t k = 0; k < 4; k++) {
-        const struct tern_request r = {.ids = ids + k % 2, .n_ids = 30 + 25 * k, .max_tokens = 20,
-                                       .ignore_eos = true,
-                                       .sampler = {.top_p = 1, .repeat_penalty = 1}};
-        assert_ok(tern_scheduler_submit(s, &r, &numbers[k], &e));
-    }
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n_events;
-        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
-        for (size_t i = 0; i < n_events; i++)
-            for (uint32_t k = 0; k < 4; k++)
-                if (events[i].kind == TERN_EVENT_TOKEN && events[i].request == numbers[k])
-                    out[k][n[k]++] = events[i].id;
-    }
+    struct tern_request list[4];
     for (uint32_t k = 0; k < 4; k++)
-        assert_int_equal(n[k], 20);
-    tern_scheduler_free(s);
+        list[k] = (struct tern_request){.ids = ids + k % 2, .n_ids = 30 + 25 * k, .max_tokens = 20,
+                                        .ignore_eos = true,
+                                        .sampler = {.top_p = 1, .repeat_penalty = 1}};
+    answers_schedule(out[0], 20, engine, model, &p, list, 4);
 }
 
 static void four_sequences_answer_as_one_after_the_other(void **state)
