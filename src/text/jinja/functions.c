@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/date.h"
 #include "text/jinja/eval.h"
 
@@ -77,46 +78,35 @@ static const char *const month_names[] = {"January",   "February", "March",    "
 static const char *const day_names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                         "Thursday", "Friday", "Saturday"};
 
-static void print_number(char *dst, size_t n, int value, int width, bool is_bare)
+/* Formats a directive that gives a number.  `is_bare`: "%-d", without leading zeros.  false: it
+ * gives none. */
+static bool format_number(char *dst, size_t n, const struct tn_jinja_time *t, char directive,
+                          bool is_bare)
 {
-    snprintf(dst, n, "%0*d", is_bare ? 1 : width, value);
+    const int hour12 = t->hour % 12 ? t->hour % 12 : 12;
+    const struct {
+        char directive;
+        int value, width;
+    } numbers[] = {
+        {'Y', t->year, 1},  {'y', t->year % 100, 2}, {'m', t->month, 2},  {'d', t->day, 2},
+        {'H', t->hour, 2},  {'I', hour12, 2},        {'M', t->minute, 2}, {'S', t->second, 2},
+        {'j', tn_date_day_of_year(t->year, t->month, t->day), 3},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(numbers); i++)
+        if (numbers[i].directive == directive) {
+            snprintf(dst, n, "%0*d", is_bare ? 1 : numbers[i].width, numbers[i].value);
+            return true;
+        }
+    return false;
 }
 
-/* Formats one directive.  false: unknown.  `is_bare`: "%-d", without leading zeros. */
+/* Formats any directive.  false: unknown. */
 static bool format_directive(char *dst, size_t n, const struct tn_jinja_time *t, char directive,
                              bool is_bare)
 {
-    int hour12 = t->hour % 12 ? t->hour % 12 : 12;
     switch (directive) {
-    case 'Y':
-        print_number(dst, n, t->year, 1, is_bare);
-        return true;
-    case 'y':
-        print_number(dst, n, t->year % 100, 2, is_bare);
-        return true;
-    case 'm':
-        print_number(dst, n, t->month, 2, is_bare);
-        return true;
-    case 'd':
-        print_number(dst, n, t->day, 2, is_bare);
-        return true;
     case 'e':
         snprintf(dst, n, is_bare ? "%d" : "%2d", t->day);
-        return true;
-    case 'j':
-        print_number(dst, n, tn_date_day_of_year(t->year, t->month, t->day), 3, is_bare);
-        return true;
-    case 'H':
-        print_number(dst, n, t->hour, 2, is_bare);
-        return true;
-    case 'I':
-        print_number(dst, n, hour12, 2, is_bare);
-        return true;
-    case 'M':
-        print_number(dst, n, t->minute, 2, is_bare);
-        return true;
-    case 'S':
-        print_number(dst, n, t->second, 2, is_bare);
         return true;
     case 'p':
         snprintf(dst, n, "%s", t->hour < 12 ? "AM" : "PM");
@@ -144,7 +134,7 @@ static bool format_directive(char *dst, size_t n, const struct tn_jinja_time *t,
         snprintf(dst, n, "%%");
         return true;
     default:
-        return false;
+        return format_number(dst, n, t, directive, is_bare);
     }
 }
 
