@@ -127,21 +127,12 @@ static unsigned count_parts(const char *path)
     return (unsigned)strtoul(digits, NULL, 10);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *name = path;
-    for (const char *c = path; *c; c++)
-        if (*c == '/' || *c == '\\')
-            name = c + 1;
-    return name;
-}
-
 /* The conversion reports a missing part. */
 static tern_status add_parts(XXH3_state_t *state, const char *path, struct tern_error *err)
 {
     const unsigned n_parts = TN_MIN(count_parts(path), MAX_FILES);
     const size_t n = strlen(path), n_number = sizeof "00001-of-00003.gguf" - 1;
-    tern_status status = add_file(state, path, base_name(path), err);
+    tern_status status = add_file(state, path, tn_path_name(path), err);
     for (unsigned i = 2; i <= n_parts && status == TERN_OK; i++) {
         char number[16], *part = tn_alloc(n + 1);
         if (!part)
@@ -150,7 +141,7 @@ static tern_status add_parts(XXH3_state_t *state, const char *path, struct tern_
         memcpy(part, path, n + 1);
         memcpy(part + n - n_number, number, 5);
         if (tn_path_kind(part) == TN_PATH_FILE)
-            status = add_file(state, part, base_name(part), err);
+            status = add_file(state, part, tn_path_name(part), err);
         tn_free(part);
     }
     return status;

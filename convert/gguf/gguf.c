@@ -18,6 +18,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "plat/plat.h"
 #include "tern/model_format.h"
 
 #define SPLIT_TAIL_BYTES 20u /* -00001-of-00003.gguf */
@@ -30,19 +31,10 @@ static tern_status read_file_at(void *arg, uint64_t offset, void *dst, size_t n,
 
 /* ---- one file ---- */
 
-static const char *base_name(const char *path)
-{
-    const char *name = path;
-    for (const char *c = path; *c; c++)
-        if (*c == '/' || *c == '\\')
-            name = c + 1;
-    return name;
-}
-
 static tern_status open_part(struct tn_gguf *g, const char *path, struct tern_error *err)
 {
     struct tn_gguf_part *parts = tn_realloc(g->parts, (g->n_parts + 1) * sizeof *parts);
-    char *name = tn_alloc(strlen(base_name(path)) + 1);
+    char *name = tn_alloc(strlen(tn_path_name(path)) + 1);
     if (parts)
         g->parts = parts;
     if (!parts || !name) {
@@ -52,7 +44,7 @@ static tern_status open_part(struct tn_gguf *g, const char *path, struct tern_er
     const uint32_t i_part = g->n_parts;
     struct tn_gguf_part *part = &g->parts[i_part];
     memset(part, 0, sizeof *part);
-    part->name = strcpy(name, base_name(path));
+    part->name = strcpy(name, tn_path_name(path));
     g->n_parts++; /* from here on tn_gguf_close frees it */
     tern_status status = tn_file_open_read(&part->file, path, err);
     if (status != TERN_OK)
@@ -142,7 +134,7 @@ static tern_status part_path(char *dst, const char *first, uint32_t i, uint32_t 
         return tn_fail(err, TERN_INPUT,
                        "%s: the first of %u parts must be called NAME%s, so that the others are "
                        "found",
-                       base_name(first), n, tail);
+                       tn_path_name(first), n, tail);
     snprintf(tail, sizeof tail, "-%05u-of-%05u.gguf", i + 1, n);
     memcpy(dst, first, n_path - SPLIT_TAIL_BYTES);
     memcpy(dst + n_path - SPLIT_TAIL_BYTES, tail, sizeof tail);

@@ -91,10 +91,7 @@ void tn_suggest_command(const char *output, bool has_tokenizer)
 static char *name_of(const char *source)
 {
     char *resolved = tn_path_resolve(source);
-    const char *path = resolved ? resolved : source, *name = path;
-    for (const char *c = path; *c; c++)
-        if (*c == '/' || *c == '\\')
-            name = c + 1;
+    const char *name = tn_path_name(resolved ? resolved : source);
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
         n -= 5;

@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "base/error.h"
 #include "output.h"
+#include "plat/plat.h"
 
 #define QUEUE 64u
 #define DEFAULT_SEQUENCES 4u
@@ -29,10 +30,7 @@
 /* The file's name without its suffix; new memory. */
 static char *make_id(const char *path)
 {
-    const char *name = path;
-    for (const char *c = path; *c; c++)
-        if (*c == '/' || *c == '\\')
-            name = c + 1;
+    const char *name = tn_path_name(path);
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, ".tern") == 0)
         n -= 5;

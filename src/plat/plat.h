@@ -145,6 +145,8 @@ char *tn_path_target(const char *path);
  * to it, because they would continue with the old one, nor if it has no name (such as /dev/fd/N).
  * True if nothing is there. */
 bool tn_path_is_replaceable(const char *path);
+/* The part of `path` after its last / or \\. */
+const char *tn_path_name(const char *path);
 /* dir + separator + name in new memory (tn_free), or NULL. */
 char *tn_path_join(const char *dir, const char *name);
 /* The folder of the running executable; new memory or NULL. */

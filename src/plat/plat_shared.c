@@ -22,6 +22,15 @@ char *tn_os_copy_text(const char *text)
     return copy;
 }
 
+const char *tn_path_name(const char *path)
+{
+    const char *name = path;
+    for (const char *c = path; *c; c++)
+        if (*c == '/' || *c == '\\')
+            name = c + 1;
+    return name;
+}
+
 char *tn_path_join(const char *dir, const char *name)
 {
     size_t n_dir = strlen(dir);
