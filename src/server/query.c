@@ -12,7 +12,7 @@
 #include "plat/plat.h"
 #include "server/metrics.h"
 
-static void free_call(struct tn_query *query)
+static void free_query(struct tn_query *query)
 {
     if (query->kind->fini)
         query->kind->fini(query);
@@ -28,7 +28,7 @@ static void forget(struct tn_query *query)
             *p = query->next;
             break;
         }
-    free_call(query);
+    free_query(query);
 }
 
 void tn_query_free_all(struct tn_server *server)
@@ -76,11 +76,11 @@ static void on_tick(void *arg, uint64_t now_ns)
 static enum tn_slice run(void *owner)
 {
     struct tn_query *query = owner;
-    const enum tn_slice part = query->kind->run(query);
+    const enum tn_slice slice = query->kind->run(query);
     if (query->refusal.status == 0 &&
         !tn_body_hold_out(query->server, &query->request, query->out.capacity, &query->refusal))
         return TN_SLICE_LAST;
-    return part;
+    return slice;
 }
 
 static void answer(struct tn_query *query)
@@ -127,8 +127,8 @@ static void on_prepared(void *owner)
     tn_work_run_item(query->server->work, &query->item);
 }
 
-static struct tn_query *new_call(struct tn_server *server, struct tn_conn *conn,
-                                const struct tn_query_kind *kind, struct tn_refusal *refusal)
+static struct tn_query *new_query(struct tn_server *server, struct tn_conn *conn,
+                                  const struct tn_query_kind *kind, struct tn_refusal *refusal)
 {
     const struct tn_server_model *model;
     struct tn_body body;
@@ -157,7 +157,7 @@ void tn_query_start(struct tn_server *server, struct tn_conn *conn,
                    const struct tn_query_kind *kind)
 {
     struct tn_refusal refusal;
-    struct tn_query *query = new_call(server, conn, kind, &refusal);
+    struct tn_query *query = new_query(server, conn, kind, &refusal);
     if (!query) {
         tn_reply_error(conn, kind->error, &refusal);
         return;
