@@ -180,7 +180,8 @@ static tern_status parse_scaling(struct tn_config_import *out, struct rotation *
         return llama3_factors(out, rope, rotation->theta, err);
     if (type && strcmp(type, "yarn") == 0 && has_theta)
         return yarn_factors(out, rotation, rope, err);
-    if (type && strcmp(type, "longrope") == 0)
+    /* "su": early files of Phi-3 */
+    if (type && (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0))
         return longrope_factors(out, rotation, root, rope, err);
     return tn_fail(err, TERN_UNSUPPORTED,
                    CONFIG ": \"%s\" of type \"%s\": this rope scaling is not supported", key,

@@ -63,6 +63,12 @@ class Spellings(Case):
         self.check(Folder("tiny-qwen3-dense", DENSE), {"rope_scaling": yarn},
                    {"rope_scaling": null})
 
+    def test_longrope_of_early_files(self):
+        folder = Folder("tiny-phi4-mini", DENSE)
+        rope = folder.config["rope_scaling"]
+        self.check(folder, {"rope_scaling": dict(rope, type="longrope")},
+                   {"rope_scaling": dict(rope, type="su")})
+
     def test_number_of_experts(self):
         """transformers 5 renamed it."""
         folder = Folder("tiny-qwen3-moe", shared("reference", "hybrids", "models"))
