@@ -19,6 +19,7 @@ command.need_package("numpy")  # for the reference
 ROUNDS = 19 if os.environ.get("TERN_CI_FULL") == "1" else 2
 MAX_IDS = 60
 TOLERANCE = 2e-5  # of the largest logit
+GELUS = "gelu", "gelu_new"  # by the error function, and an approximation of it
 
 
 def vocabulary(r):
@@ -125,14 +126,15 @@ def granite(r):
 
 def starcoder2(r):
     c = without_head_dim(r)
-    return dict(c, norm_epsilon=c.pop("rms_norm_eps"),
+    return dict(c, norm_epsilon=c.pop("rms_norm_eps"), hidden_act=r.choice(GELUS),
                 sliding_window=r.choice((None, 1, r.randint(1, 40))))
 
 
 def gpt2(r):
     n_head = r.randint(1, 4)
     return {"n_head": n_head, "n_embd": n_head * 2 * r.randint(4, 20), "n_layer": r.randint(1, 3),
-            "n_positions": r.choice((20, 64)), "vocab_size": vocabulary(r)}
+            "n_positions": r.choice((20, 64)), "activation_function": r.choice(GELUS),
+            "vocab_size": vocabulary(r)}
 
 
 def bigcode(r):
@@ -152,7 +154,8 @@ def opt(r):
     hidden = n_head * 2 * r.randint(4, 20)
     return {"num_attention_heads": n_head, "hidden_size": hidden, "ffn_dim": r.randint(20, 160),
             "num_hidden_layers": r.randint(1, 3), "do_layer_norm_before": r.random() < 0.5,
-            "word_embed_proj_dim": r.choice((hidden, hidden // 2)), "vocab_size": vocabulary(r)}
+            "word_embed_proj_dim": r.choice((hidden, hidden // 2)),
+            "activation_function": r.choice(("relu", *GELUS)), "vocab_size": vocabulary(r)}
 
 
 def codegen(r):

@@ -25,6 +25,7 @@ const struct tn_family tn_family_starcoder2 = {
     .needs = {TN_NEEDS_EVERY_BIAS},
     .norm = TERN_NORM_LAYER,
     .ffn = TERN_FFN_PLAIN,
+    .gelu = TERN_ACT_GELU_ERF,
     .has_windows = true,
     .spec = tn_spec_windows,
 };
