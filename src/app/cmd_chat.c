@@ -181,6 +181,16 @@ static void finish_chat(struct tn_chat_state *chat)
     tn_close(&chat->opened);
 }
 
+/* Reports typed lines that --history could not save; earlier attempts are repeated by this one. */
+static void keep_history(struct tn_chat_state *chat)
+{
+    struct tern_error err;
+    if (!chat->reader.save || chat->reader.save(chat->reader.state, &err) == TERN_OK)
+        return;
+    tn_error_print(&err);
+    chat->failed = chat->failed != TERN_OK ? chat->failed : err.status;
+}
+
 /* Before a model is loaded and an answer computed: whether the conversation can be saved there.
  * Other files than saved conversations are refused later, with a more specific message. */
 static tern_status check_session(const char *path, struct tern_error *err)
@@ -230,6 +240,7 @@ int tn_cmd_chat(const struct tn_options *o)
         (o->jsonl ? tn_chat_jsonl : talk)(&chat);
         tn_chat_keep_session(&chat);
         tn_chat_keep_cache(&chat);
+        keep_history(&chat);
         status = chat.failed != TERN_OK ? chat.failed : chat.unsaved.status;
     }
     finish_chat(&chat);

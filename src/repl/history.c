@@ -155,10 +155,13 @@ static tern_status read_file(struct tn_history *h, const char *path, struct tern
 tern_status tn_history_open(struct tn_history *h, const char *path, struct tern_error *err)
 {
     tern_status status = read_file(h, path, err);
+    const bool is_device = tn_path_kind(path) == TN_PATH_OTHER; /* /dev/null: nothing is kept */
+    if (!status && !is_device)
+        status = tn_file_try_private(path, err);
     if (status)
         return status;
     h->n_unsaved = 0;
-    h->path = path;
+    h->path = is_device ? NULL : path;
     return TERN_OK;
 }
 

@@ -230,6 +230,12 @@ static void preset_text(void *state, const char *text, size_t n)
     (void)tn_buf_append(&le->editor.preset, text, n);
 }
 
+static tern_status save_history(void *state, struct tern_error *err)
+{
+    struct line_editor *le = state;
+    return tn_history_save(&le->editor.history, err);
+}
+
 static void close_editor(void *state)
 {
     struct line_editor *le = state;
@@ -262,7 +268,9 @@ tern_status tn_line_editor_open(struct tn_line_reader *out, const struct tn_comp
         close_editor(le);
         return status;
     }
-    *out = (struct tn_line_reader){le, read_message, preset_text, NULL, close_editor};
+    *out = (struct tn_line_reader){
+        .state = le, .read = read_message, .preset = preset_text, .save = save_history,
+        .close = close_editor};
     return tn_ok(err);
 }
 

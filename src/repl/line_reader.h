@@ -31,6 +31,8 @@ struct tn_line_reader {
     void (*preset)(void *state, const char *text, size_t n);
     /* Adds a sent message to the history.  NULL: there is none, or the reader adds them itself. */
     void (*remember)(void *state, const char *text, size_t n);
+    /* Saves the history to its file.  NULL: it has none. */
+    tern_status (*save)(void *state, struct tern_error *err);
     void (*close)(void *state);
 };
 

@@ -96,6 +96,28 @@ class Editor(command.TestCase):
             self.assertIn(b"is a directory", text)
             self.assertEqual(code, 5)
 
+    def test_history_that_cannot_be_saved(self):
+        with self.chat("--history", scratch("none/typed")) as t:
+            text, code = t.finish()
+            self.assertRegex(text, b"none/typed: cannot be created: there is no\\s+folder")
+            self.assertEqual(code, 4)
+        os.mkdir(scratch("gone"))
+        with self.chat("--history", scratch("gone/typed")) as t:
+            t.expect(b"> $")
+            os.rmdir(scratch("gone"))
+            t.send(b"/set stats off\r")
+            t.expect(b"off\r\n.*> $")
+            t.send(b"\x04")
+            text, code = t.finish()
+            self.assertRegex(text, b"gone/typed: cannot be created")
+            self.assertEqual(code, 4)
+        with self.chat("--history", "/dev/null") as t:
+            t.expect(b"> $")
+            t.send(b"/set stats off\r")
+            t.expect(b"off\r\n.*> $")
+            t.send(b"\x04")
+            self.assertEqual(t.finish()[1], 0)
+
     def test_interrupts(self):
         with self.chat("-n", "1000", "--caps", "off", "--ignore-eos", "--cpu", "ref", "--threads",
                        "1") as t:
