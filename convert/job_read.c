@@ -364,9 +364,9 @@ static tern_status check_no_inputs(struct tn_job *j, const char *path)
 {
     /* Not read without a tokenizer, but must not be overwritten either. */
     static const char *const others[] = {TN_TOKENIZER_FILE,     "tokenizer_config.json",
-                                         "chat_template.jinja", "vocab.json",
-                                         "merges.txt",          "special_tokens_map.json",
-                                         "added_tokens.json"};
+                                         "chat_template.jinja", "chat_template.json",
+                                         "vocab.json",          "merges.txt",
+                                         "special_tokens_map.json", "added_tokens.json"};
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < j->n_inputs && status == TERN_OK; i++)
         status = check_not_input(j, path, j->inputs[i].name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Finds a model's chat template: chat_template.jinja in newer repositories, a member of
- * tokenizer_config.json in older ones.
+ * tokenizer_config.json in older ones, of chat_template.json in some that also read pictures.
  */
 #include "convert/hf/template_import.h"
 
@@ -18,6 +18,7 @@
 
 #define TOKENIZER_CONFIG "tokenizer_config.json"
 #define TEMPLATE_FILE "chat_template.jinja"
+#define PROCESSOR_TEMPLATE "chat_template.json"
 #define MAX_TEMPLATE_BYTES (1u << 20)
 #define MAX_CONFIG_BYTES (8u << 20) /* published files have up to 1 MB, because they repeat all
                                      * added tokens */
@@ -48,13 +49,13 @@ tern_status tn_template_check(const char *file, const char *text, size_t n, stru
     return TERN_OK;
 }
 
-tern_status tn_template_parse(char **source, size_t *n_source, const char *json, size_t n_json,
-                              struct tern_error *err)
+tern_status tn_template_parse(char **source, size_t *n_source, const char *file, const char *json,
+                              size_t n_json, struct tern_error *err)
 {
     *source = NULL;
     *n_source = 0;
     json_t *root;
-    tern_status status = tn_json_load(&root, TOKENIZER_CONFIG, json, n_json,
+    tern_status status = tn_json_load(&root, file, json, n_json,
                                       JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, err);
     if (status != TERN_OK)
         return status;
@@ -62,10 +63,10 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *json,
     const size_t n = json_string_length(template);
     if (template && !json_is_string(template))
         status = tn_fail(err, TERN_UNSUPPORTED,
-                         TOKENIZER_CONFIG ": chat_template has no text named \"default\"; put the "
-                                          "one to use into " TEMPLATE_FILE);
+                         "%s: chat_template has no text named \"default\"; put the one to use into "
+                         TEMPLATE_FILE, file);
     if (n)
-        status = tn_template_check(TOKENIZER_CONFIG, json_string_value(template), n, err);
+        status = tn_template_check(file, json_string_value(template), n, err);
     if (n && status == TERN_OK) {
         *source = tn_alloc(n + 1);
         if (*source) {
@@ -91,33 +92,44 @@ static size_t unify_line_ends(char *text, size_t n)
     return n_out;
 }
 
+/* *is_there: the file exists; it may have no template. */
+static tern_status read_jinja(char **source, size_t *n_source, bool *is_there, const char *dir,
+                              struct tern_error *err)
+{
+    tern_status status =
+        tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, MAX_TEMPLATE_BYTES, err);
+    *is_there = status == TERN_OK && *source;
+    if (!*is_there)
+        return status;
+    status = tn_template_check(TEMPLATE_FILE, *source, *n_source, err);
+    if (status == TERN_OK && *n_source > 0) {
+        *n_source = unify_line_ends(*source, *n_source);
+        return TERN_OK;
+    }
+    tn_free(*source);
+    *source = NULL;
+    return status;
+}
+
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
                              struct tern_error *err)
 {
-    *from = TEMPLATE_FILE;
-    tern_status status =
-        tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, MAX_TEMPLATE_BYTES, err);
-    if (status == TERN_OK && *source) {
-        status = tn_template_check(TEMPLATE_FILE, *source, *n_source, err);
-        if (status == TERN_OK && *n_source > 0) {
-            *n_source = unify_line_ends(*source, *n_source);
-        } else {
-            tn_free(*source);
-            *source = NULL;
-        }
+    static const char *const files[] = {TOKENIZER_CONFIG, PROCESSOR_TEMPLATE};
+    bool has_jinja;
+    tern_status status = read_jinja(source, n_source, &has_jinja, dir, err);
+    *from = has_jinja ? TEMPLATE_FILE : NULL;
+    if (has_jinja)
         return status;
+    for (size_t i = 0; i < TN_COUNT_OF(files) && !*source && status == TERN_OK; i++) {
+        char *json;
+        size_t n_json;
+        status = tn_dir_read_text(&json, &n_json, dir, files[i], MAX_CONFIG_BYTES, err);
+        if (status != TERN_OK || !json)
+            continue;
+        *from = files[i];
+        status = tn_template_parse(source, n_source, files[i], json, n_json, err);
+        tn_free(json);
     }
-    *from = NULL;
-    if (status != TERN_OK)
-        return status;
-    char *json;
-    size_t n_json;
-    status = tn_dir_read_text(&json, &n_json, dir, TOKENIZER_CONFIG, MAX_CONFIG_BYTES, err);
-    if (status != TERN_OK || !json)
-        return status;
-    *from = TOKENIZER_CONFIG;
-    status = tn_template_parse(source, n_source, json, n_json, err);
-    tn_free(json);
     return status;
 }
 

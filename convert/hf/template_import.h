@@ -8,17 +8,17 @@
 #include "convert/config_import.h"
 #include "tern/chat.h"
 
-/* The chat template in tokenizer_config.json: a text, or a list of {name, template} of which
- * "default" is used.  *source is new memory (tn_free), NULL if there is none.  TERN_UNSUPPORTED: a
- * list without "default", which must not be treated as a model without template. */
-tern_status tn_template_parse(char **source, size_t *n_source, const char *json, size_t n_json,
-                              struct tern_error *err);
+/* The member chat_template of a JSON file: a text, or a list of {name, template} of which "default"
+ * is used.  *source is new memory (tn_free), NULL if there is none.  TERN_UNSUPPORTED: a list
+ * without "default", which must not be treated as a model without template.  Errors name `file`. */
+tern_status tn_template_parse(char **source, size_t *n_source, const char *file, const char *json,
+                              size_t n_json, struct tern_error *err);
 
 /* TERN_INPUT: not a text of at most 1 MiB; `from` names its source. */
 tern_status tn_template_check(const char *from, const char *text, size_t n, struct tern_error *err);
 
-/* chat_template.jinja (empty: none), else tokenizer_config.json; *from is the name of the file that
- * was read, NULL if neither exists. */
+/* chat_template.jinja (empty: none), else the first of tokenizer_config.json and chat_template.json
+ * that has one; *from is the name of the last file that was read, NULL if none exists. */
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
                              struct tern_error *err);
 

@@ -150,7 +150,7 @@ enum tn_hub_file tn_hub_file_kind(const char *name)
 {
     static const char *const small[] = {"generation_config.json", "tokenizer.json",
                                         "tokenizer_config.json", "chat_template.jinja",
-                                        "model.safetensors.index.json"};
+                                        "chat_template.json", "model.safetensors.index.json"};
     static const char *const vocabulary[] = {"vocab.json", "merges.txt", "special_tokens_map.json",
                                              "added_tokens.json"};
     uint32_t n_parts;

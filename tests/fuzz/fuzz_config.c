@@ -68,7 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     tn_config_import_fini(&import);
     char *source;
     size_t n_source;
-    if (second && tn_template_parse(&source, &n_source, second, n_second, &err) == TERN_OK) {
+    if (second &&
+        tn_template_parse(&source, &n_source, "config", second, n_second, &err) == TERN_OK) {
         assert(!source || (n_source > 0 && source[n_source] == '\0'));
         tn_free(source);
     }

@@ -200,6 +200,7 @@ void model_dir_write(const struct model_dir *m, const char *dir)
     static const char *const others[] = {
         "model.safetensors.index.json",     "tokenizer.json",
         "tokenizer_config.json",            "chat_template.jinja",
+        "chat_template.json",
         "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {

@@ -158,7 +158,7 @@ static void expect_template(const char *json, tern_status expected, const char *
     char *text;
     size_t n;
     struct tern_error err;
-    assert_int_equal(tn_template_parse(&text, &n, json, strlen(json), &err), expected);
+    assert_int_equal(tn_template_parse(&text, &n, "file", json, strlen(json), &err), expected);
     if (source)
         assert_string_equal(text, source);
     else
@@ -210,6 +210,19 @@ static void test_template_places(void **state)
     assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
     assert_string_equal(text, "old");
     tn_free(text);
+    write_test_file(DIR, "chat_template.json", "{\"chat_template\": \"of the processor\"}", 37);
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
+    assert_string_equal(text, "old");
+    assert_string_equal(from, "tokenizer_config.json");
+    tn_free(text);
+    write_test_file(DIR, "tokenizer_config.json", "{}", 2);
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
+    assert_string_equal(text, "of the processor");
+    assert_string_equal(from, "chat_template.json");
+    tn_free(text);
+    write_test_file(DIR, "chat_template.json", "{\"chat_template\": 5}", 20);
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_UNSUPPORTED);
+    assert_non_null(strstr(err.detail, "chat_template.json: chat_template has no text"));
 }
 
 /* A template's end token stops the model even if generation_config.json lacks it. */
