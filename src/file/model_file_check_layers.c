@@ -3,9 +3,11 @@
  * Checks of a .tern file: the records of its layers, the sizes of experts, and the draft head.
  * Called by tn_model_file_check.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "base/bits.h"
+#include "base/compiler.h"
 #include "base/error.h"
 #include "file/model_file_check.h"
 
@@ -32,7 +34,6 @@ static tern_status check_rotation(struct tn_mcheck *c, const struct tern_file_la
     return status;
 }
 
-/* Checks the fields of attention, and that those of the other mixer are 0. */
 static tern_status check_attention(struct tn_mcheck *c, const struct tern_file_layer *l,
                                    const struct tn_layer_dims *dims)
 {
@@ -81,6 +82,16 @@ static tern_status check_gated_delta(struct tn_mcheck *c, const struct tern_file
     return status;
 }
 
+/* Checks the fields of the mixers, each of which also requires 0 in those of the others. */
+typedef tern_status check_mixer_fn(struct tn_mcheck *c, const struct tern_file_layer *l,
+                                   const struct tn_layer_dims *dims);
+
+static check_mixer_fn *const check_mixer[] = {
+    [TERN_MIXER_ATTENTION] = check_attention,
+    [TERN_MIXER_GATED_DELTA] = check_gated_delta,
+};
+static_assert(TN_COUNT_OF(check_mixer) == TERN_MIXER_END, "the fields of every mixer are checked");
+
 static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer *l)
 {
     const struct tn_layer_dims dims = tn_layer_dims(c->file->spec.config, l);
@@ -92,8 +103,7 @@ static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer
         return tn_mcheck_unknown(c, "layers.activation", l->activation);
     tern_status status = tn_mcheck_layer_dims(c, &dims);
     if (!status)
-        status = l->mixer == TERN_MIXER_ATTENTION ? check_attention(c, l, &dims)
-                                                  : check_gated_delta(c, l, &dims);
+        status = check_mixer[l->mixer](c, l, &dims);
     return status ? status
                   : tn_mcheck_reserved(c, "layers.reserved", l->reserved, sizeof l->reserved);
 }
