@@ -75,7 +75,6 @@ static void take_rows(struct tn_forward *f, float *rows)
     f->input_norm = NULL;
 }
 
-/* h = norm(h + mixer(h));  h = norm(h + ffn(h)) */
 static void run_mixer(struct tn_forward *f, uint32_t i_layer)
 {
     const struct tn_layer *layer = &f->weights->layers[i_layer];
@@ -84,6 +83,7 @@ static void run_mixer(struct tn_forward *f, uint32_t i_layer)
         f->after_mixer(f->after_layer_arg, layer);
 }
 
+/* TERN_ORDER_AFTER: h = norm(h + mixer(h));  h = norm(h + ffn(h)) */
 static void run_layer_after(struct tn_forward *f, uint32_t i_layer, const struct tn_norm *attn,
                             const struct tn_norm *ffn)
 {
