@@ -39,6 +39,16 @@ def scratch(name):
     return os.path.join(_folder.name, name)
 
 
+def _free_user_folders():
+    """Wine sets the variables of the user's folders itself, whatever the caller's environment says.
+    Without its own values it passes those of the caller on, as Windows does."""
+    for name in ("LOCALAPPDATA", "USERPROFILE"):
+        subprocess.run([*RUNNER, "reg", "delete", r"HKCU\Volatile Environment", "/v", name, "/f"],
+                       check=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        os.environ[name] = scratch("user")
+
+
 def own_path(path):
     """A path that the command printed, as this process writes it: Z:\\tmp is /tmp for wine."""
     return path[2:].replace("\\", "/") if IS_WINE and path.startswith("Z:") else path
@@ -59,6 +69,10 @@ def need_package(name):
             os.execv(other, [other, "-B", *sys.argv])
     print(f"skipped: there is no {name} (Debian: python3-{name})")
     sys.exit(1 if os.environ.get("CI") == "true" else 77)
+
+
+if IS_WINE:
+    _free_user_folders()
 
 
 def environment(**changes):

@@ -17,10 +17,8 @@ class List(command.TestCase):
         cls.data = scratch("data")
         cls.named = scratch("named")
         own = os.path.join(cls.data, "tern", "models")
-        if command.IS_WINE:  # wine's users have a data folder that no variable moves
-            own = cls.named
-        for folder in {cls.named, own, cls.data}:
-            os.makedirs(folder, exist_ok=True)
+        for folder in (cls.named, own):
+            os.makedirs(folder)
         cls.files = {"alpha": os.path.join(cls.named, "alpha.tern"),
                      "na\u00efve model": os.path.join(own, "na\u00efve model.tern")}
         for path in cls.files.values():
@@ -28,9 +26,8 @@ class List(command.TestCase):
         os.mkdir(os.path.join(own, "folder.tern"))
         with open(os.path.join(own, "notes.txt"), "w", encoding="utf-8") as f:
             f.write("no model")
-        if own != cls.named:  # the first folder with that name counts
-            shutil.copy(command.model(command.DEMO, "--no-tokenizer"),
-                        os.path.join(own, "alpha.tern"))
+        # the first folder with that name counts
+        shutil.copy(command.model(command.DEMO, "--no-tokenizer"), os.path.join(own, "alpha.tern"))
 
     def environment(self, **changes):
         variables = {"TERN_MODELS": self.named, "XDG_DATA_HOME": self.data,
