@@ -25,11 +25,21 @@
 wchar_t *tn_win32_wide(const char *text);
 char *tn_win32_utf8(const wchar_t *wide);
 /* A path for the wide functions: absolute, with backslashes and the prefix \\?\, so that it may be
- * longer than 260 characters.  Device names such as NUL and CON stay unchanged. */
-wchar_t *tn_win32_path(const char *path);
+ * longer than 260 characters.  Device names such as NUL and CON become \\.\NUL.  Only a long path
+ * takes memory: whether a file exists, and what a folder holds, cannot depend on an allocation. */
+struct tn_win32_path {
+    wchar_t *text; /* NULL and GetLastError(): no such path, or no memory for a long one */
+    wchar_t *allocated;
+    wchar_t room[1024];
+};
 
-/* The same; nobody can open it for writing while it is open.  *has_writer: a process has it open
- * for writing already. */
+void tn_win32_path_init(struct tn_win32_path *out, const char *path);
+void tn_win32_path_fini(struct tn_win32_path *path); /* keeps GetLastError() */
+/* Appends \*, the pattern of all names in a folder. */
+void tn_win32_path_add_names(struct tn_win32_path *path);
+
+/* Opens a regular file for reading; nobody can open it for writing while it is open.  *has_writer:
+ * a process has it open for writing already. */
 tern_status tn_win32_open_to_map(HANDLE *out, uint64_t *n_bytes, bool *has_writer,
                                  const char *path, struct tern_error *err);
 

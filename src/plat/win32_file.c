@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Windows: files and paths.  Paths are converted to UTF-16 with the prefix \\?\; part files are
- * protected by their sharing mode.
+ * Windows: files, and questions about paths.  Part files are protected by their sharing mode.
  */
 #include "plat/win32.h"
 
@@ -21,33 +20,7 @@ struct tn_file {
     char path[]; /* for messages */
 };
 
-/* ---- texts and errors ---- */
-
-static wchar_t *alloc_wide(size_t n)
-{
-    wchar_t *wide = tn_alloc(n * sizeof *wide);
-    if (!wide)
-        SetLastError(ERROR_NOT_ENOUGH_MEMORY);
-    return wide;
-}
-
-wchar_t *tn_win32_wide(const char *text)
-{
-    int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
-    wchar_t *wide = n > 0 ? alloc_wide((size_t)n) : NULL;
-    if (wide)
-        MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, n);
-    return wide;
-}
-
-char *tn_win32_utf8(const wchar_t *wide)
-{
-    int n = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
-    char *text = n > 0 ? tn_alloc((size_t)n) : NULL;
-    if (text)
-        WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, n, NULL, NULL);
-    return text;
-}
+/* ---- errors ---- */
 
 void (*tn_win32_function(const wchar_t *module, const char *name))(void)
 {
@@ -75,45 +48,6 @@ tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *p
 
 /* ---- paths ---- */
 
-/* The full path in new memory; devices become \\.\NUL. */
-static wchar_t *full_path(const wchar_t *wide)
-{
-    DWORD n = GetFullPathNameW(wide, 0, NULL, NULL);
-    wchar_t *full = n > 0 ? alloc_wide(n) : NULL;
-    DWORD n_full = full ? GetFullPathNameW(wide, n, full, NULL) : 0;
-    if (n_full > 0 && n_full < n)
-        return full;
-    DWORD code = GetLastError();
-    tn_free(full);
-    SetLastError(code);
-    return NULL;
-}
-
-wchar_t *tn_win32_path(const char *path)
-{
-    static const wchar_t drive[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
-    wchar_t *wide = tn_win32_wide(path);
-    wchar_t *full = wide ? full_path(wide) : NULL;
-    DWORD code = GetLastError();
-    tn_free(wide);
-    SetLastError(code);
-    if (!full)
-        return NULL;
-    bool is_share = full[0] == L'\\' && full[1] == L'\\';
-    if (is_share && (full[2] == L'?' || full[2] == L'.'))
-        return full;
-    const wchar_t *prefix = is_share ? share : drive;
-    const wchar_t *rest = is_share ? full + 2 : full;
-    size_t n_prefix = wcslen(prefix), n_rest = wcslen(rest) + 1;
-    wchar_t *result = alloc_wide(n_prefix + n_rest);
-    if (result) {
-        memcpy(result, prefix, n_prefix * sizeof *result);
-        memcpy(result + n_prefix, rest, n_rest * sizeof *result);
-    }
-    tn_free(full);
-    return result;
-}
-
 /* Removes the prefix \\?\ for messages. */
 static char *utf8_without_prefix(wchar_t *wide)
 {
@@ -129,13 +63,11 @@ static char *utf8_without_prefix(wchar_t *wide)
 /* INVALID_HANDLE_VALUE and GetLastError() on failure. */
 static HANDLE open_handle(const char *path, DWORD access, DWORD share, DWORD how, DWORD flags)
 {
-    wchar_t *wide = tn_win32_path(path);
-    if (!wide)
-        return INVALID_HANDLE_VALUE;
-    HANDLE handle = CreateFileW(wide, access, share, NULL, how, flags, NULL);
-    DWORD code = GetLastError();
-    tn_free(wide);
-    SetLastError(code);
+    struct tn_win32_path wide;
+    tn_win32_path_init(&wide, path);
+    HANDLE handle = wide.text ? CreateFileW(wide.text, access, share, NULL, how, flags, NULL)
+                              : INVALID_HANDLE_VALUE;
+    tn_win32_path_fini(&wide);
     return handle;
 }
 
@@ -399,23 +331,27 @@ static tern_status fail_replace(const char *to, DWORD code, struct tern_error *e
 
 tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err)
 {
-    wchar_t *wide_from = tn_win32_path(from), *wide_to = tn_win32_path(to);
+    struct tn_win32_path wide_from, wide_to;
     tern_status status = TERN_OK;
+    tn_win32_path_init(&wide_from, from);
+    tn_win32_path_init(&wide_to, to);
     /* WRITE_THROUGH: on disk when the call returns; NTFS journals the folder. */
-    if (!wide_from || !wide_to ||
-        !MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
+    if (!wide_from.text || !wide_to.text ||
+        !MoveFileExW(wide_from.text, wide_to.text,
+                     MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
         status = fail_replace(to, GetLastError(), err);
-    tn_free(wide_from);
-    tn_free(wide_to);
+    tn_win32_path_fini(&wide_from);
+    tn_win32_path_fini(&wide_to);
     return status;
 }
 
 void tn_file_remove(const char *path)
 {
-    wchar_t *wide = tn_win32_path(path);
-    if (wide)
-        (void)DeleteFileW(wide);
-    tn_free(wide);
+    struct tn_win32_path wide;
+    tn_win32_path_init(&wide, path);
+    if (wide.text)
+        (void)DeleteFileW(wide.text);
+    tn_win32_path_fini(&wide);
 }
 
 /* ---- about paths ---- */
@@ -428,10 +364,11 @@ static bool is_device(const wchar_t *wide)
 
 enum tn_path_kind tn_path_kind(const char *path)
 {
-    wchar_t *wide = tn_win32_path(path);
-    DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
-    bool other = wide && is_device(wide);
-    tn_free(wide);
+    struct tn_win32_path wide;
+    tn_win32_path_init(&wide, path);
+    DWORD attributes = wide.text ? GetFileAttributesW(wide.text) : INVALID_FILE_ATTRIBUTES;
+    bool other = wide.text && is_device(wide.text);
+    tn_win32_path_fini(&wide);
     if (other)
         return TN_PATH_OTHER;
     if (attributes == INVALID_FILE_ATTRIBUTES)
@@ -468,9 +405,10 @@ bool tn_path_same(const char *a, const char *b)
 
 bool tn_os_is_link(const char *path)
 {
-    wchar_t *wide = tn_win32_path(path);
-    DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
-    tn_free(wide);
+    struct tn_win32_path wide;
+    tn_win32_path_init(&wide, path);
+    DWORD attributes = wide.text ? GetFileAttributesW(wide.text) : INVALID_FILE_ATTRIBUTES;
+    tn_win32_path_fini(&wide);
     return attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_REPARSE_POINT;
 }
 
@@ -520,11 +458,12 @@ char *tn_path_of_executable_dir(void)
 uint64_t tn_disk_free_bytes(const char *path)
 {
     ULARGE_INTEGER n_free;
-    wchar_t *wide = tn_win32_path(path);
-    if (wide)
-        cut_to_dir(wide);
-    bool known = wide && GetDiskFreeSpaceExW(wide, &n_free, NULL, NULL);
-    tn_free(wide);
+    struct tn_win32_path wide;
+    tn_win32_path_init(&wide, path);
+    if (wide.text)
+        cut_to_dir(wide.text);
+    bool known = wide.text && GetDiskFreeSpaceExW(wide.text, &n_free, NULL, NULL);
+    tn_win32_path_fini(&wide);
     return known ? n_free.QuadPart : UINT64_MAX;
 }
 

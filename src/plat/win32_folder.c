@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "plat/plat.h"
+#include "plat/plat_os.h"
 #include "plat/win32.h"
 
 /* False if the caller wants no more names. */
@@ -16,20 +17,23 @@ static bool visit_one(const WIN32_FIND_DATAW *found, bool (*visit)(void *arg, co
 {
     if (wcscmp(found->cFileName, L".") == 0 || wcscmp(found->cFileName, L"..") == 0)
         return true;
-    char *name = tn_win32_utf8(found->cFileName);
-    const bool go_on = !name || visit(arg, name);
-    tn_free(name);
-    return go_on;
+    char name[3 * MAX_PATH + 1]; /* a name can be listed when no memory is left */
+    const int n = WideCharToMultiByte(CP_UTF8, 0, found->cFileName, -1, name, sizeof name, NULL,
+                                      NULL);
+    return n == 0 || visit(arg, name);
 }
 
 bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), void *arg)
 {
     WIN32_FIND_DATAW found;
-    char *pattern = tn_path_join(path, "*");
-    wchar_t *wide = pattern ? tn_win32_path(pattern) : NULL;
-    HANDLE list = wide ? FindFirstFileW(wide, &found) : INVALID_HANDLE_VALUE;
-    tn_free(wide);
-    tn_free(pattern);
+    HANDLE list = INVALID_HANDLE_VALUE;
+    struct tn_win32_path folder;
+    tn_win32_path_init(&folder, path);
+    if (folder.text) {
+        tn_win32_path_add_names(&folder);
+        list = FindFirstFileW(folder.text, &found);
+    }
+    tn_win32_path_fini(&folder);
     if (list == INVALID_HANDLE_VALUE)
         return false;
     while (visit_one(&found, visit, arg) && FindNextFileW(list, &found))
@@ -61,21 +65,19 @@ char *tn_path_of_data_dir(void)
 
 unsigned long tn_os_make_dir(const char *path)
 {
-    wchar_t *wide = tn_win32_path(path);
-    DWORD code = 0;
-    if (!wide)
-        code = ERROR_NOT_ENOUGH_MEMORY;
-    else if (!CreateDirectoryW(wide, NULL))
-        code = GetLastError();
-    tn_free(wide);
+    struct tn_win32_path wide;
+    tn_win32_path_init(&wide, path);
+    const DWORD code = wide.text && CreateDirectoryW(wide.text, NULL) ? 0 : GetLastError();
+    tn_win32_path_fini(&wide);
     return code != 0 && tn_path_kind(path) == TN_PATH_DIR ? 0 : code;
 }
 
 bool tn_dir_remove(const char *path)
 {
-    wchar_t *wide = tn_win32_path(path);
-    const bool removed = wide && RemoveDirectoryW(wide);
-    tn_free(wide);
+    struct tn_win32_path wide;
+    tn_win32_path_init(&wide, path);
+    const bool removed = wide.text && RemoveDirectoryW(wide.text);
+    tn_win32_path_fini(&wide);
     return removed;
 }
 
