@@ -168,6 +168,12 @@ static int write_console(HANDLE console, const char *text, size_t n_bytes)
     return 0;
 }
 
+/* The reader's end was closed: of an anonymous pipe, of a named pipe. */
+static bool is_closed_pipe(DWORD code)
+{
+    return code == ERROR_BROKEN_PIPE || code == ERROR_NO_DATA || code == ERROR_PIPE_NOT_CONNECTED;
+}
+
 int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes)
 {
     HANDLE handle = stream_handle(stream);
@@ -178,8 +184,7 @@ int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes)
         DWORD n = 0;
         if (!WriteFile(handle, (const char *)bytes + done,
                        (DWORD)TN_MIN(n_bytes - done, (size_t)1 << 20), &n, NULL) || n == 0) {
-            DWORD code = GetLastError();
-            return code == ERROR_BROKEN_PIPE || code == ERROR_NO_DATA ? 1 : 2;
+            return is_closed_pipe(GetLastError()) ? 1 : 2;
         }
         done += n;
     }
