@@ -16,6 +16,12 @@
 #include "hub/curl.h"
 #include "plat/plat.h"
 
+#if defined(_WIN32)
+#define HOW_TO_GET_CURL "update Windows (it has curl since Windows 10 version 1803)"
+#else
+#define HOW_TO_GET_CURL "install it (Debian: apt install curl)"
+#endif
+
 #define DEFAULT_ENDPOINT "https://huggingface.co"
 #define PIECE_BYTES 65536u
 #define MAX_WAIT_S 300u /* if a server asks for more, the fetch fails */
@@ -48,10 +54,10 @@ tern_status tn_hub_open(struct tn_hub *out, struct tern_error *err)
         out->endpoint.text[--n] = '\0';
     out->token = out->endpoint.is_https ? variable("HF_TOKEN", NULL) : NULL;
     out->curl = tn_curl_find();
-    return out->curl ? tn_ok(err) : tn_fail(err, TERN_NETWORK,
-                                             "curl was not found in the system's folders; install "
-                                             "it (Debian: apt install curl), or fetch the model "
-                                             "another way");
+    return out->curl ? tn_ok(err)
+                     : tn_fail(err, TERN_NETWORK,
+                               "curl was not found in the system's folders; " HOW_TO_GET_CURL
+                               ", or fetch the model another way");
 }
 
 void tn_hub_close(struct tn_hub *hub)

@@ -372,7 +372,7 @@ class Windows(command.TestCase):
         self.addCleanup(os.rename, self.curl + ".away", self.curl)
         result = command.tern("pull", FOLDER, env=self.environment())
         self.assertEqual(result.code, 7, result.err)
-        self.assertIn("curl was not found", result.err)
+        self.assertIn("curl was not found in the system's folders; update Windows", result.err)
 
 
 if __name__ == "__main__":
