@@ -51,7 +51,7 @@ static uint32_t read_features(void)
     if (!features || !avx2)
         return features;
     features |= TN_CPU_AVX2;
-    if (has(l71.a, 4))
+    if (has(l71.a, 4) && has(l1.c, 12)) /* with fused multiply-add */
         features |= TN_CPU_AVXVNNI;
     bool f_dq_bw_vl = has(l7.b, 16) && has(l7.b, 17) && has(l7.b, 30) && has(l7.b, 31);
     bool vbmi_vnni = has(l7.c, 1) && has(l7.c, 11);

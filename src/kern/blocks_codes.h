@@ -89,6 +89,11 @@ static TN_ALWAYS_INLINE void store_floats(float *dst, floats v)
     *(floats *)(void *)dst = v;
 }
 
+static TN_ALWAYS_INLINE floats load_floats(const float *p)
+{
+    return *(const floats *)(const void *)p;
+}
+
 static TN_ALWAYS_INLINE floats byte_times(words v, const uint32_t byte, floats d)
 {
     return as_floats((ints)(v >> 8 * byte & 255)) * d;

@@ -12,6 +12,7 @@
  *
  *   LANES                        rows of a vector: 4, 8 or 16
  *   HAS_SIGNED_CODES             sum_add takes codes of 8 bits as int8, else as uint8 (plus 128)
+ *   HAS_PANEL8, HAS_FUSED        blocks_panel8.h, which has the functions that they need
  *   TILE_VECTORS, TILE_INPUTS_8, TILE_INPUTS_16
  *                                vectors of rows x inputs whose sums stay in registers
  *   GEMV_VECTORS                 the same for one input
@@ -281,9 +282,17 @@ static TN_ALWAYS_INLINE void few_rows(float *dst, size_t dst_stride, const struc
 struct panel {
     uint8_t codes[TN_SPAN_COLS * PANEL_ROWS];
     float scale[SPAN_PARTS][PANEL_ROWS], minimum[SPAN_PARTS][PANEL_ROWS];
+    float bias[SPAN_PARTS][PANEL_ROWS]; /* -PANEL_MAGIC * scale if HAS_FUSED */
     uint32_t n_cells;
 };
 _Static_assert(sizeof(struct panel) <= TN_GEMM_SCRATCH_BYTES, "a panel fits the scratch memory");
+
+#define PANEL_MAGIC 12582912.0f /* 1.5 * 2^23; its bits: */
+#define PANEL_MAGIC_BITS 0x4B400000
+
+#if HAS_PANEL8
+#include "kern/blocks_panel8.h"
+#endif
 
 static TN_ALWAYS_INLINE void unpack_tile(struct panel *p, uint32_t i_tile,
                                          const struct tile_span *at, const uint32_t layout)
@@ -313,6 +322,10 @@ static TN_ALWAYS_INLINE void unpack_panel(struct panel *p, const struct tn_block
         const struct tile_span at = tile_span_of(w, row, col, layout);
         unpack_tile(p, i, &at, layout);
     }
+    const uint32_t n_parts = p->n_cells * (TN_CELL_COLS / tn_block_shape(layout).sub);
+    for (uint32_t j = 0; HAS_FUSED && j < n_parts; j++)
+        for (uint32_t r = 0; r < PANEL_ROWS; r++)
+            p->bias[j][r] = p->scale[j][r] * -PANEL_MAGIC;
 }
 
 /* y of n_inputs inputs (a constant) += a panel. */
@@ -338,7 +351,11 @@ typedef void multiply_fn(float *dst, size_t dst_stride, const struct panel *p,
         const struct kind kind = {0, bits, sub, offset, has_min};                                  \
         TILE_SWITCH_##form(n_inputs, PANEL_CASE_##form)                                            \
     }
+#if HAS_PANEL8
+#define PANEL_CASE_8(n) multiply_panel8(dst, dst_stride, p, x, kind, n)
+#else
 #define PANEL_CASE_8(n) multiply_panel(dst, dst_stride, p, x, kind, FORM_8, n)
+#endif
 #define PANEL_CASE_16(n) multiply_panel(dst, dst_stride, p, x, kind, FORM_16, n)
 #define PANEL_KINDS(form)                                                                          \
     PANEL_KIND(4, form, 4, 32, 8, false)                                                           \

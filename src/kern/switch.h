@@ -17,9 +17,11 @@
 #define SWITCH_CASES_4(call)                                                                       \
     SWITCH_CASES_3(call)                                                                           \
     SWITCH_CASE(4, call)
-#define SWITCH_CASES_6(call)                                                                       \
+#define SWITCH_CASES_5(call)                                                                       \
     SWITCH_CASES_4(call)                                                                           \
-    SWITCH_CASE(5, call)                                                                           \
+    SWITCH_CASE(5, call)
+#define SWITCH_CASES_6(call)                                                                       \
+    SWITCH_CASES_5(call)                                                                           \
     SWITCH_CASE(6, call)
 
 #define SWITCH_2(n, call)                                                                          \
@@ -34,6 +36,10 @@
 #define SWITCH_4(n, call)                                                                          \
     switch (n) {                                                                                   \
         SWITCH_CASES_4(call)                                                                       \
+    }
+#define SWITCH_5(n, call)                                                                          \
+    switch (n) {                                                                                   \
+        SWITCH_CASES_5(call)                                                                       \
     }
 #define SWITCH_6(n, call)                                                                          \
     switch (n) {                                                                                   \

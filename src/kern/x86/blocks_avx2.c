@@ -15,6 +15,8 @@
 
 #define LANES 8
 #define HAS_SIGNED_CODES 1
+#define HAS_PANEL8 0
+#define HAS_FUSED 0
 #define TILE_VECTORS 2
 #define TILE_INPUTS_8 4
 #define TILE_INPUTS_16 2

@@ -9,11 +9,13 @@
 
 #define LANES 16
 #define HAS_SIGNED_CODES 0
-/* Registers for sums, y, 4 codes and an input: 64 rows and 3 inputs, or 2 inputs of two digits. */
+#define HAS_PANEL8 1
+#define HAS_FUSED 1
+/* Registers for sums, 4 codes and an input: 64 rows and 6 inputs; with y 2 inputs of two digits. */
 #define TILE_VECTORS 4
-#define TILE_INPUTS_8 3
+#define TILE_INPUTS_8 6
 #define TILE_INPUTS_16 2
-#define TILE_SWITCH_8 SWITCH_3
+#define TILE_SWITCH_8 SWITCH_6
 #define TILE_SWITCH_16 SWITCH_2
 #define GEMV_VECTORS 1
 #define FEW_VECTORS 1
@@ -58,6 +60,24 @@ static TN_ALWAYS_INLINE __m512i table_of(__m512i codes)
 static TN_ALWAYS_INLINE __m512 floats_of_halves(const uint8_t *p)
 {
     return _mm512_cvtph_ps(_mm256_load_si256((const void *)p));
+}
+
+static TN_ALWAYS_INLINE __m512i in_register(__m512i v)
+{
+    __asm__("" : "+v"(v));
+    return v;
+}
+
+static TN_ALWAYS_INLINE void sum_start(struct sum *s, int32_t start)
+{
+    s->v = _mm512_set1_epi32(start);
+}
+
+static TN_ALWAYS_INLINE __m512 sum_scaled(const struct sum *s, uint32_t bits, __m512 scale,
+                                          __m512 bias)
+{
+    (void)bits;
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(s->v), scale, bias);
 }
 
 #include "kern/blocks_loop.h"

@@ -10,10 +10,12 @@
 
 #define LANES 8
 #define HAS_SIGNED_CODES 0
+#define HAS_PANEL8 1
+#define HAS_FUSED 1
 #define TILE_VECTORS 2
-#define TILE_INPUTS_8 4
+#define TILE_INPUTS_8 5
 #define TILE_INPUTS_16 2
-#define TILE_SWITCH_8 SWITCH_4
+#define TILE_SWITCH_8 SWITCH_5
 #define TILE_SWITCH_16 SWITCH_2
 #define GEMV_VECTORS 2
 #define FEW_VECTORS 1
@@ -56,6 +58,24 @@ static TN_ALWAYS_INLINE __m256i table_of(__m256i codes)
 static TN_ALWAYS_INLINE __m256 floats_of_halves(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_load_si128((const void *)p));
+}
+
+static TN_ALWAYS_INLINE __m256i in_register(__m256i v)
+{
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+static TN_ALWAYS_INLINE void sum_start(struct sum *s, int32_t start)
+{
+    s->v = _mm256_set1_epi32(start);
+}
+
+static TN_ALWAYS_INLINE __m256 sum_scaled(const struct sum *s, uint32_t bits, __m256 scale,
+                                          __m256 bias)
+{
+    (void)bits;
+    return _mm256_fmadd_ps(_mm256_castsi256_ps(s->v), scale, bias);
 }
 
 #include "kern/blocks_loop.h"
