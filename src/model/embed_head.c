@@ -58,12 +58,24 @@ void tn_embed(struct tn_forward *f, const uint32_t *ids)
 
 /* ---- head: full product ---- */
 
+/* dst [n][w->rows]: rows [row, end) of W x for the n inputs in f->s.in. */
+static void multiply_rows(struct tn_forward *f, const struct tn_format *format,
+                          const struct tn_matrix *w, float *dst, uint32_t row, uint32_t end,
+                          const struct tn_worker *worker)
+{
+    for (; row < end; row += TN_GEMM_ROWS) {
+        const uint32_t n = TN_MIN(TN_GEMM_ROWS, end - row);
+        const struct tn_mul m = {dst + row, w->rows, 0, w, row, n, &f->s.in, worker};
+        tn_format_mul(format, &m);
+    }
+}
+
 /* Rows of the head per parallel item: about 1.3 MB of q8 at 2B-4T size. */
 #define HEAD_ROWS_PER_ITEM 512u
 
 struct head_task {
     struct tn_forward *f;
-    tn_mul_fn *mul;
+    const struct tn_format *format;
     float *logits; /* [tokens of f->s.in][vocab] */
 };
 
@@ -73,13 +85,10 @@ static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
     struct tn_forward *f = task->f;
     const struct tn_matrix *head = &f->weights->head;
     const struct tn_worker worker = {f->kernels, &f->s.threads[i_thread]};
-    const uint32_t n_rows = head->rows;
     for (uint32_t i = begin; i < end && !tn_forward_should_stop(f, i_thread); i++) {
         const uint32_t first = i * HEAD_ROWS_PER_ITEM;
         const uint32_t last = TN_MIN(first + HEAD_ROWS_PER_ITEM, f->n_head_rows);
-        for (uint32_t row = first; row < last; row += TN_GEMM_ROWS)
-            task->mul(task->logits + row, n_rows, 0, head, row, TN_MIN(TN_GEMM_ROWS, last - row),
-                      &f->s.in, &worker);
+        multiply_rows(f, task->format, head, task->logits, first, last, &worker);
         tn_leave_head_rows(f, first, last - first);
     }
 }
@@ -89,7 +98,7 @@ static void multiply_head(struct tn_forward *f, float *logits)
 {
     const struct tn_matrix *head = &f->weights->head;
     const struct tn_format *format = tn_format_of_head(head->format, f->inputs);
-    struct head_task task = {f, tn_format_mul(format, f->s.in.n), logits};
+    struct head_task task = {f, format, logits};
     tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
     tn_team_for_runs(f->team, tn_div_ceil_u32(f->n_head_rows, HEAD_ROWS_PER_ITEM), 1, head_run,
                      &task);
@@ -304,9 +313,7 @@ static void narrow(struct tn_forward *f, float *dst, float *x, uint32_t n)
     const struct tn_format *format = tn_format_with(w->format, f->inputs);
     tn_acts_set(&f->s.in, x, NULL, 0, n, w->cols);
     tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
-    for (uint32_t row = 0; row < w->rows; row += TN_GEMM_ROWS)
-        tn_format_mul(format, n)(dst + row, w->rows, 0, w, row,
-                                 TN_MIN(TN_GEMM_ROWS, w->rows - row), &f->s.in, &worker);
+    multiply_rows(f, format, w, dst, 0, w->rows, &worker);
 }
 
 /* The inputs of the head for the wanted rows, [n_wanted][columns of head].  Narrower inputs

@@ -62,15 +62,20 @@ struct tn_worker {
     struct tn_thread_scratch *scratch;
 };
 
-/* A product: y[t][r] = sum over c of W[row + r][c] * x[t][c] for all inputs t and r < n_rows,
- * scales included; dst[t * dst_stride + r] becomes y, or += add * y when add is not 0.
- *   row     a multiple of TN_GEMM_ROW_ALIGN, of TN_GEMM_ROWS if x has at most TN_FEW_TOKENS
- *   n_rows  at most TN_GEMM_ROWS, not beyond the matrix
- *   dst     may be scratch->sum with dst_stride TN_SUM_STRIDE, when add is 0
- *   x       in the precision format->act */
-typedef void tn_mul_fn(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                       uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                       const struct tn_worker *worker);
+/* A product with rows of a matrix: y[t][r] = sum over c of W[row + r][c] * x[t][c] for all inputs t
+ * and r < n_rows, scales included; dst[t * dst_stride + r] becomes y, or += add * y when add is not
+ * 0. */
+struct tn_mul {
+    float *dst; /* may be scratch->sum with dst_stride TN_SUM_STRIDE, when add is 0 */
+    size_t dst_stride;
+    float add;
+    const struct tn_matrix *w;
+    uint32_t row; /* a multiple of TN_GEMM_ROW_ALIGN; of TN_GEMM_ROWS up to TN_FEW_TOKENS inputs */
+    uint32_t n_rows;         /* at most TN_GEMM_ROWS, not beyond the matrix */
+    const struct tn_acts *x; /* in the precision format->act */
+    const struct tn_worker *worker;
+};
+typedef void tn_mul_fn(const struct tn_mul *m);
 /* mul_rows: dst[i] = row rows[i] of W x, for one token in the format TN_ACT_PREP.  dst is
  * scratch->sum. */
 typedef void tn_mul_rows_fn(float *dst, const struct tn_matrix *w, const uint32_t *rows,
@@ -138,11 +143,8 @@ static inline const struct tn_format *tn_format_of_head(const struct tn_format *
     return tn_format_with(format, inputs == TN_INPUTS_AS_MODEL ? TN_INPUTS_AS_16 : inputs);
 }
 
-/* Selects the product for n inputs. */
-static inline tn_mul_fn *tn_format_mul(const struct tn_format *format, uint32_t n)
-{
-    return n == 1 ? format->mul_one : n <= format->n_few ? format->mul_few : format->mul_panel;
-}
+/* Computes a product with the function for this number of inputs. */
+void tn_format_mul(const struct tn_format *format, const struct tn_mul *m);
 
 /* Whether the stored scales of a tensor are finite. */
 bool tn_scales_are_finite(const struct tern_file_tensor *t, const void *scales);

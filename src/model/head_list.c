@@ -87,7 +87,9 @@ static void block_item(void *arg, uint32_t i_item, uint32_t i_thread)
         return;
     const uint32_t first = block * TN_GEMM_ROWS;
     const uint32_t n = TN_MIN(TN_GEMM_ROWS, head->rows - first);
-    task->format->mul_one(task->logits + first, head->rows, 0, head, first, n, &f->s.in, &worker);
+    float *dst = task->logits + first;
+    const struct tn_mul m = {dst, head->rows, 0, head, first, n, &f->s.in, &worker};
+    tn_format_mul(task->format, &m);
     tn_leave_head_rows(f, first, n);
 }
 

@@ -20,11 +20,6 @@ static const struct tn_format *format_of(const struct tn_forward *f, const struc
     return tn_format_with(w->format, f->inputs);
 }
 
-static tn_mul_fn *product_of(const struct tn_forward *f, const struct tn_matrix *w)
-{
-    return tn_format_mul(format_of(f, w), f->n_tokens);
-}
-
 static void derive(struct tn_forward *f, enum tn_act form)
 {
     tn_acts_derive(&f->s.in, form, f->kernels, f->team);
@@ -50,15 +45,16 @@ static void multiply_rows(struct tn_forward *f, const struct tn_product *p, uint
                           uint32_t n_rows, const struct tn_worker *worker)
 {
     const uint32_t rows = p->w->rows;
-    float *dst = p->dst + row;
+    float *dst = p->dst + row, *up = (float *)worker->scratch->sum;
     const struct tn_matrix *w_up = p->is_up ? p->w : p->up;
+    struct tn_mul m = {dst, rows, p->add, p->w, row, n_rows, &f->s.in, worker};
     if (!p->is_up)
-        product_of(f, p->w)(dst, rows, p->add, p->w, row, n_rows, &f->s.in, worker);
+        tn_format_mul(format_of(f, p->w), &m);
     if (!w_up)
         return;
     /* While the gates of these rows are still in the first-level cache. */
-    float *up = (float *)worker->scratch->sum;
-    product_of(f, w_up)(up, TN_SUM_STRIDE, 0, w_up, row, n_rows, &f->s.in, worker);
+    m = (struct tn_mul){up, TN_SUM_STRIDE, 0, w_up, row, n_rows, &f->s.in, worker};
+    tn_format_mul(format_of(f, w_up), &m);
     for (uint32_t t = 0; t < f->n_tokens; t++)
         tn_activate(f->kernels, f->activation, dst + (size_t)t * rows,
                     up + (size_t)t * TN_SUM_STRIDE, n_rows);

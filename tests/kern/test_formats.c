@@ -186,9 +186,11 @@ static void multiply(struct bench *b, const struct tn_matrix *w, float *dst, flo
     const uint32_t step = n <= TN_FEW_TOKENS ? TN_GEMM_ROWS : TN_GEMM_ROW_ALIGN;
     tn_acts_set(&b->acts, b->x + (size_t)first * w->cols, NULL, 0, n, w->cols);
     tn_acts_derive(&b->acts, format->act, b->worker.kernels, team);
-    for (uint32_t row = 0; row < w->rows; row += step)
-        tn_format_mul(format, n)(dst + row, w->rows, add, w, row, TN_MIN(step, w->rows - row),
-                                 &b->acts, &b->worker);
+    for (uint32_t row = 0; row < w->rows; row += step) {
+        const struct tn_mul m = {dst + row, w->rows, add, w, row, TN_MIN(step, w->rows - row),
+                                 &b->acts, &b->worker};
+        tn_format_mul(format, &m);
+    }
 }
 
 static void check_values(struct bench *b, const struct tn_matrix *w, const float *y, uint32_t n)

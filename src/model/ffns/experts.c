@@ -77,12 +77,13 @@ static void router_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct tn_matrix *w = tn_matrix_of(task->layer, TERN_ROLE_ROUTER);
     const struct tn_worker worker = tn_worker_of(f, i_thread);
     const uint32_t row = i_item * ROUTER_ROWS, n = TN_MIN(ROUTER_ROWS, w->rows - row);
-    tn_format_mul(w->format, f->n_tokens)(task->s->router + row, w->rows, 0, w, row, n, &f->s.in,
-                                          &worker);
+    struct tn_mul m = {task->s->router + row, w->rows, 0, w, row, n, &f->s.in, &worker};
+    tn_format_mul(w->format, &m);
     if (i_item > 0 || !task->has_shared)
         return;
     w = tn_matrix_of(task->layer, TERN_ROLE_SHARED_ROUTER);
-    tn_format_mul(w->format, f->n_tokens)(task->s->shared_router, 1, 0, w, 0, 1, &f->s.in, &worker);
+    m = (struct tn_mul){task->s->shared_router, 1, 0, w, 0, 1, &f->s.in, &worker};
+    tn_format_mul(w->format, &m);
 }
 
 /* The largest of p that is not negative, the first of equal ones; NaN only if no other is left. */
@@ -207,15 +208,13 @@ static const struct tn_format *format_of(const struct tn_forward *f, const struc
     return tn_format_with(w->format, f->inputs);
 }
 
-/* dst [x->n][stride]: rows [row, row + n_rows) of W x; W is the expert's matrix of a stack, or the
- * only matrix. */
-static void multiply(const struct tn_forward *f, float *dst, size_t stride,
-                     const struct tn_matrix *stack, uint32_t expert, uint32_t row, uint32_t n_rows,
-                     const struct tn_acts *x, const struct tn_worker *worker)
+/* A product with the expert's matrix of the stack m.w, or with the only matrix. */
+static void multiply(const struct tn_forward *f, uint32_t expert, struct tn_mul m)
 {
     struct tn_matrix w;
-    tn_matrix_slice(&w, stack, expert);
-    tn_format_mul(format_of(f, &w), x->n)(dst, stride, 0, &w, row, n_rows, x, worker);
+    tn_matrix_slice(&w, m.w, expert);
+    m.w = &w;
+    tn_format_mul(format_of(f, &w), &m);
 }
 
 /* Counts n matrices of a stack. */
@@ -242,8 +241,8 @@ static void gate_block(struct tn_forward *f, float *dst, const struct matrices *
     const uint32_t rows = m->gate->rows, row = i * TN_GEMM_ROWS;
     const uint32_t n = TN_MIN(TN_GEMM_ROWS, rows - row);
     float *gate = dst + row, *up = (float *)worker.scratch->sum;
-    multiply(f, gate, rows, m->gate, expert, row, n, x, &worker);
-    multiply(f, up, TN_SUM_STRIDE, m->up, expert, row, n, x, &worker);
+    multiply(f, expert, (struct tn_mul){gate, rows, 0, m->gate, row, n, x, &worker});
+    multiply(f, expert, (struct tn_mul){up, TN_SUM_STRIDE, 0, m->up, row, n, x, &worker});
     for (uint32_t t = 0; t < x->n; t++, gate += rows, up += TN_SUM_STRIDE) {
         if (limit > 0)
             clamp(gate, up, n, limit);
@@ -257,8 +256,8 @@ static void down_block(struct tn_forward *f, float *dst, const struct matrices *
 {
     const struct tn_worker worker = tn_worker_of(f, i_thread);
     const uint32_t rows = m->down->rows, row = i * TN_GEMM_ROWS;
-    multiply(f, dst + row, rows, m->down, expert, row, TN_MIN(TN_GEMM_ROWS, rows - row), x,
-             &worker);
+    const uint32_t n = TN_MIN(TN_GEMM_ROWS, rows - row);
+    multiply(f, expert, (struct tn_mul){dst + row, rows, 0, m->down, row, n, x, &worker});
 }
 
 static uint32_t blocks_of(const struct tn_matrix *w)

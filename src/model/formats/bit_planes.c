@@ -10,20 +10,21 @@
 #include "model/head.h"
 #include "model/workspace_size.h"
 
-static void mul(float *dst, size_t dst_stride, float add, const struct tn_matrix *w, uint32_t row,
-                uint32_t n_rows, const struct tn_acts *x, const struct tn_worker *worker)
+static void mul(const struct tn_mul *m)
 {
-    const struct tn_product_rows y = tn_product_begin(dst, dst_stride, add, worker);
-    const struct tn_kernels *k = worker->kernels;
-    int8_t *unpacked = worker->scratch->unpacked;
-    for (uint32_t i = 0; i < n_rows; i += TN_HEAD_UNPACK_ROWS) {
-        const uint32_t n = TN_MIN(TN_HEAD_UNPACK_ROWS, n_rows - i);
+    const struct tn_sums sums = tn_sums_or_dst(m);
+    const struct tn_kernels *k = m->worker->kernels;
+    const struct tn_bit_planes *planes = &m->w->planes;
+    const uint32_t cols = m->w->cols;
+    int8_t *unpacked = m->worker->scratch->unpacked;
+    for (uint32_t i = 0; i < m->n_rows; i += TN_HEAD_UNPACK_ROWS) {
+        const uint32_t row = m->row + i, n = TN_MIN(TN_HEAD_UNPACK_ROWS, m->n_rows - i);
         for (uint32_t j = 0; j < n; j++)
-            k->unpack_planes(unpacked + (size_t)j * w->cols, &w->planes, row + i + j);
-        k->gemv_q8_f32(y.y + i, y.stride, unpacked, w->planes.scales + row + i, n, w->cols, x->f32,
-                       x->f32_stride, x->n);
+            k->unpack_planes(unpacked + (size_t)j * cols, planes, row + j);
+        k->gemv_q8_f32(sums.y + i, sums.stride, unpacked, planes->scales + row, n, cols, m->x->f32,
+                       m->x->f32_stride, m->x->n);
     }
-    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
+    tn_sums_finish(&sums, m);
 }
 
 static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,

@@ -16,76 +16,57 @@ static struct tn_blocks blocks_of(const struct tn_matrix *w)
     return (struct tn_blocks){w->data, w->rows, w->cols, w->layout};
 }
 
-/* Kernels write all rows of a tile, so their results go to scratch->sum first. */
-static struct tn_product_rows sums_of(const struct tn_worker *worker)
+static uint32_t end_of(const struct tn_mul *m, uint32_t align)
 {
-    return (struct tn_product_rows){(float *)worker->scratch->sum, TN_SUM_STRIDE};
+    return m->row + (uint32_t)tn_align_up(m->n_rows, align);
 }
 
-static void multiply_one(tn_gemv_blocks_fn *gemv, float *dst, size_t dst_stride, float add,
-                         const struct tn_matrix *w, uint32_t row, uint32_t n_rows, const void *x,
-                         const struct tn_worker *worker)
+static void multiply_one(const struct tn_mul *m, tn_gemv_blocks_fn *gemv, const void *x)
 {
-    const struct tn_product_rows y = sums_of(worker);
-    const struct tn_blocks blocks = blocks_of(w);
-    gemv(y.y, &blocks, row, row + (uint32_t)tn_align_up(n_rows, TN_TILE_ROWS), x);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, 1, worker);
+    const struct tn_sums sums = tn_sums_of_tiles(m);
+    const struct tn_blocks w = blocks_of(m->w);
+    gemv(sums.y, &w, m->row, end_of(m, TN_TILE_ROWS), x);
+    tn_sums_finish(&sums, m);
 }
 
-static void multiply_panel(tn_gemm_blocks_fn *gemm, float *dst, size_t dst_stride, float add,
-                           const struct tn_matrix *w, uint32_t row, uint32_t n_rows, const void *x,
-                           uint32_t n, const struct tn_worker *worker)
+static void multiply_panel(const struct tn_mul *m, tn_gemm_blocks_fn *gemm, const void *x)
 {
-    const struct tn_product_rows y = sums_of(worker);
-    const struct tn_blocks blocks = blocks_of(w);
-    gemm(y.y, y.stride, &blocks, row, row + (uint32_t)tn_align_up(n_rows, TN_GEMM_ROW_ALIGN), x, n,
-         worker->scratch->kernel);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, n, worker);
+    const struct tn_sums sums = tn_sums_of_tiles(m);
+    const struct tn_blocks w = blocks_of(m->w);
+    gemm(sums.y, sums.stride, &w, m->row, end_of(m, TN_GEMM_ROW_ALIGN), x, m->x->n,
+         m->worker->scratch->kernel);
+    tn_sums_finish(&sums, m);
 }
 
-static void mul_x16_one(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                        uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                        const struct tn_worker *worker)
+static void mul_x16_one(const struct tn_mul *m)
 {
-    multiply_one(worker->kernels->gemv_blocks_x16, dst, dst_stride, add, w, row, n_rows, x->x16,
-                 worker);
+    multiply_one(m, m->worker->kernels->gemv_blocks_x16, m->x->x16);
 }
 
-static void mul_x16(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                    uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                    const struct tn_worker *worker)
+static void mul_x16(const struct tn_mul *m)
 {
-    multiply_panel(worker->kernels->gemm_blocks_x16, dst, dst_stride, add, w, row, n_rows, x->x16,
-                   x->n, worker);
+    multiply_panel(m, m->worker->kernels->gemm_blocks_x16, m->x->x16);
 }
 
-static void mul_x8_one(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                       uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                       const struct tn_worker *worker)
+static void mul_x8_one(const struct tn_mul *m)
 {
-    multiply_one(worker->kernels->gemv_blocks_x8, dst, dst_stride, add, w, row, n_rows, x->x8,
-                 worker);
+    multiply_one(m, m->worker->kernels->gemv_blocks_x8, m->x->x8);
 }
 
-static void mul_x8(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                   uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                   const struct tn_worker *worker)
+static void mul_x8(const struct tn_mul *m)
 {
-    multiply_panel(worker->kernels->gemm_blocks_x8, dst, dst_stride, add, w, row, n_rows, x->x8,
-                   x->n, worker);
+    multiply_panel(m, m->worker->kernels->gemm_blocks_x8, m->x->x8);
 }
 
-static void mul_f32(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                    uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                    const struct tn_worker *worker)
+static void mul_f32(const struct tn_mul *m)
 {
-    const struct tn_product_rows y = sums_of(worker);
-    const struct tn_blocks blocks = blocks_of(w);
-    for (uint32_t t = 0; t < x->n; t++)
-        worker->kernels->gemv_blocks_f32(y.y + t * y.stride, &blocks, row,
-                                         row + (uint32_t)tn_align_up(n_rows, TN_TILE_ROWS),
-                                         x->f32 + t * x->f32_stride);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
+    const struct tn_sums sums = tn_sums_of_tiles(m);
+    const struct tn_blocks w = blocks_of(m->w);
+    for (uint32_t t = 0; t < m->x->n; t++)
+        m->worker->kernels->gemv_blocks_f32(sums.y + t * sums.stride, &w, m->row,
+                                            end_of(m, TN_TILE_ROWS),
+                                            m->x->f32 + t * m->x->f32_stride);
+    tn_sums_finish(&sums, m);
 }
 
 static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of formats, one file each.  A new one is a line here, its file, and the lines of its
- * layout in tern/matrix_layouts.h and arch/layouts.h.
+ * The list of formats, one file for those that are alike.  A new one is a line here, its file, and
+ * the lines of its layout in tern/matrix_layouts.h and arch/layouts.h.
  */
 #ifndef TN_FORMATS_H
 #define TN_FORMATS_H
@@ -41,17 +41,20 @@ TN_FORMAT_LIST(TN_FORMAT_DECLARE)
 
 /* ---- shared by formats ---- */
 
-/* The memory to which a product writes y [n][stride] before it is added: dst itself if nothing is
- * added. */
-struct tn_product_rows {
+/* The memory to which a kernel writes y [n][stride]. */
+struct tn_sums {
     float *y;
     size_t stride;
 };
-struct tn_product_rows tn_product_begin(float *dst, size_t dst_stride, float add,
-                                        const struct tn_worker *worker);
-/* Moves y from scratch->sum or dst to dst: dst becomes y, or += add * y. */
-void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_stride, float add,
-                    uint32_t n_rows, uint32_t n, const struct tn_worker *worker);
+/* m->dst itself if nothing is added, else scratch->sum. */
+struct tn_sums tn_sums_or_dst(const struct tn_mul *m);
+/* scratch->sum, for kernels that write all rows of a tile. */
+struct tn_sums tn_sums_of_tiles(const struct tn_mul *m);
+/* Completes a product: m->dst becomes y, or += add * y. */
+void tn_sums_finish(const struct tn_sums *sums, const struct tn_mul *m);
+
+/* bind of ternary matrices: sets w->t. */
+void tn_bind_ternary(struct tn_matrix *w, const struct tern_file_tensor *t);
 
 /* Memory for the look-up tables of an input of T2. */
 size_t tn_t2_lut_bytes(uint32_t cols);

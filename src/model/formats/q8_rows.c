@@ -11,14 +11,13 @@ static const int8_t *row_of(const struct tn_matrix *w, uint32_t row)
     return (const int8_t *)w->data + (size_t)row * w->cols;
 }
 
-static void mul(float *dst, size_t dst_stride, float add, const struct tn_matrix *w, uint32_t row,
-                uint32_t n_rows, const struct tn_acts *x, const struct tn_worker *worker)
+static void mul(const struct tn_mul *m)
 {
-    const struct tn_product_rows y = tn_product_begin(dst, dst_stride, add, worker);
-    const float *scales = w->scales;
-    worker->kernels->gemv_q8_f32(y.y, y.stride, row_of(w, row), scales + row, n_rows, w->cols,
-                                 x->f32, x->f32_stride, x->n);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
+    const struct tn_sums sums = tn_sums_or_dst(m);
+    const float *scales = m->w->scales;
+    m->worker->kernels->gemv_q8_f32(sums.y, sums.stride, row_of(m->w, m->row), scales + m->row,
+                                    m->n_rows, m->w->cols, m->x->f32, m->x->f32_stride, m->x->n);
+    tn_sums_finish(&sums, m);
 }
 
 static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,

@@ -1,37 +1,50 @@
 /* SPDX-License-Identifier: MIT
  *
- * Code that formats share: the destination of a product, and the search for values that no valid
- * file contains.
+ * Code that formats share: the destination of a product, the view of a ternary matrix, and the
+ * search for values that no valid file contains.
  */
 #include <string.h>
 
 #include "arch/layout_spec.h"
 #include "base/bits.h"
+#include "model/acts.h"
 #include "model/formats/formats.h"
 #include "model/workspace_size.h"
 
 /* ---- products ---- */
 
-struct tn_product_rows tn_product_begin(float *dst, size_t dst_stride, float add,
-                                        const struct tn_worker *worker)
+struct tn_sums tn_sums_of_tiles(const struct tn_mul *m)
 {
-    if (add == 0)
-        return (struct tn_product_rows){dst, dst_stride};
-    return (struct tn_product_rows){(float *)worker->scratch->sum, TN_SUM_STRIDE};
+    return (struct tn_sums){(float *)m->worker->scratch->sum, TN_SUM_STRIDE};
 }
 
-void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_stride, float add,
-                    uint32_t n_rows, uint32_t n, const struct tn_worker *worker)
+struct tn_sums tn_sums_or_dst(const struct tn_mul *m)
 {
-    const float *y = rows->y;
+    return m->add == 0 ? (struct tn_sums){m->dst, m->dst_stride} : tn_sums_of_tiles(m);
+}
+
+void tn_sums_finish(const struct tn_sums *sums, const struct tn_mul *m)
+{
+    float *dst = m->dst;
+    const float *y = sums->y;
     if (dst == y)
         return;
-    for (uint32_t t = 0; t < n; t++, dst += dst_stride, y += rows->stride) {
-        if (add != 0)
-            worker->kernels->add_scaled_f32(dst, y, n_rows, add);
+    for (uint32_t t = 0; t < m->x->n; t++, dst += m->dst_stride, y += sums->stride) {
+        if (m->add != 0)
+            m->worker->kernels->add_scaled_f32(dst, y, m->n_rows, m->add);
         else
-            memcpy(dst, y, n_rows * sizeof *y);
+            memcpy(dst, y, m->n_rows * sizeof *y);
     }
+}
+
+void tn_bind_ternary(struct tn_matrix *w, const struct tern_file_tensor *t)
+{
+    w->t = (struct tn_scaled_ternary){
+        .w = {w->data, w->rows, w->cols, w->layout},
+        .scales = t->scale_group ? w->scales : NULL,
+        .group = t->scale_group,
+        .is_f16 = t->scale_kind == TERN_SCALE_COL_GROUP_F16,
+    };
 }
 
 /* ---- invalid values ---- */

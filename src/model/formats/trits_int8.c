@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary matrices with one scale, in T2, R2 and C2: inputs in int8, exact sums
- * in int32, then y = sum * (scale of the weights * scale of the input).  One
- * token takes the multiplication-free gemv kernels, several take gemm; both give the same sums.
- * Products skip rows of R2 and columns of C2.
+ * Ternary matrices with one scale, in T2, R2 and C2: inputs in int8, exact sums in int32, then
+ * y = sum * (scale of the weights * scale of the input).  One token takes the multiplication-free
+ * gemv kernels, several take gemm; both give the same sums.  Products skip rows of R2 and columns
+ * of C2.
  */
 #include "base/bits.h"
 #include "kern/pack.h"
@@ -12,28 +12,28 @@
 #include "model/workspace_size.h"
 
 /* Sets dst to, or adds to it, the scaled sums of all tokens. */
-static void write_sums(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                       uint32_t n_rows, const struct tn_acts *x, const struct tn_worker *worker)
+static void write_sums(const struct tn_mul *m)
 {
-    const struct tn_kernels *k = worker->kernels;
-    for (uint32_t t = 0; t < x->n; t++) {
-        const int32_t *sum = worker->scratch->sum + (size_t)t * TN_SUM_STRIDE;
-        const float scale = w->scale * x->i8_scale[t];
-        if (add != 0)
-            k->add_i32_f32(dst + t * dst_stride, sum, n_rows, add * scale);
+    const struct tn_kernels *k = m->worker->kernels;
+    for (uint32_t t = 0; t < m->x->n; t++) {
+        const int32_t *sum = m->worker->scratch->sum + (size_t)t * TN_SUM_STRIDE;
+        const float scale = m->w->scale * m->x->i8_scale[t];
+        float *dst = m->dst + t * m->dst_stride;
+        if (m->add != 0)
+            k->add_i32_f32(dst, sum, m->n_rows, m->add * scale);
         else
-            k->scale_i32_f32(dst + t * dst_stride, sum, n_rows, scale);
+            k->scale_i32_f32(dst, sum, m->n_rows, scale);
     }
 }
 
-static void multiply_tokens(tn_gemm_i8_fn *gemm, float *dst, size_t dst_stride, float add,
-                            const struct tn_matrix *w, uint32_t row, uint32_t n_rows,
-                            const struct tn_acts *x, const struct tn_worker *worker)
+static void multiply_tokens(const struct tn_mul *m, tn_gemm_i8_fn *gemm)
 {
-    const uint32_t padded = (uint32_t)tn_align_up(n_rows, TN_GEMM_ROW_ALIGN);
-    gemm(worker->scratch->sum, TN_SUM_STRIDE, &w->t.w, row, row + padded, x->i8, x->i8_stride,
-         x->i8_sum, x->n, worker->scratch->kernel);
-    write_sums(dst, dst_stride, add, w, n_rows, x, worker);
+    const struct tn_acts *x = m->x;
+    const struct tn_thread_scratch *s = m->worker->scratch;
+    const uint32_t end = m->row + (uint32_t)tn_align_up(m->n_rows, TN_GEMM_ROW_ALIGN);
+    gemm(s->sum, TN_SUM_STRIDE, &m->w->t.w, m->row, end, x->i8, x->i8_stride, x->i8_sum, x->n,
+         s->kernel);
+    write_sums(m);
 }
 
 /* Makes the look-up tables of the rounded input, once for each thread: that takes 2 us, which is
@@ -47,36 +47,28 @@ static void prepare_lut(const struct tn_acts *x, const struct tn_worker *worker)
     *s->lut_input = x->number;
 }
 
-static void mul_t2_one(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                       uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                       const struct tn_worker *worker)
+static void mul_t2_one(const struct tn_mul *m)
 {
-    const uint32_t padded = (uint32_t)tn_align_up(n_rows, TERN_T2_TILE_ROWS);
-    prepare_lut(x, worker);
-    worker->kernels->gemv_t2_i8(worker->scratch->sum, &w->t.w, row, row + padded,
-                                worker->scratch->lut);
-    write_sums(dst, dst_stride, add, w, n_rows, x, worker);
+    const struct tn_thread_scratch *s = m->worker->scratch;
+    const uint32_t end = m->row + (uint32_t)tn_align_up(m->n_rows, TERN_T2_TILE_ROWS);
+    prepare_lut(m->x, m->worker);
+    m->worker->kernels->gemv_t2_i8(s->sum, &m->w->t.w, m->row, end, s->lut);
+    write_sums(m);
 }
 
-static void mul_t2(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                   uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                   const struct tn_worker *worker)
+static void mul_t2(const struct tn_mul *m)
 {
-    multiply_tokens(worker->kernels->gemm_t2_i8, dst, dst_stride, add, w, row, n_rows, x, worker);
+    multiply_tokens(m, m->worker->kernels->gemm_t2_i8);
 }
 
-static void mul_r2(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                   uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                   const struct tn_worker *worker)
+static void mul_r2(const struct tn_mul *m)
 {
-    multiply_tokens(worker->kernels->gemm_r2_i8, dst, dst_stride, add, w, row, n_rows, x, worker);
+    multiply_tokens(m, m->worker->kernels->gemm_r2_i8);
 }
 
-static void mul_c2(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                   uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                   const struct tn_worker *worker)
+static void mul_c2(const struct tn_mul *m)
 {
-    multiply_tokens(worker->kernels->gemm_c2_i8, dst, dst_stride, add, w, row, n_rows, x, worker);
+    multiply_tokens(m, m->worker->kernels->gemm_c2_i8);
 }
 
 static void mul_rows_r2(float *dst, const struct tn_matrix *w, const uint32_t *rows,
@@ -111,12 +103,6 @@ static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
         dst[i] = (float)trits[i] * w->scale;
 }
 
-static void bind(struct tn_matrix *w, const struct tern_file_tensor *t)
-{
-    (void)t;
-    w->t.w = (struct tn_ternary){w->data, w->rows, w->cols, w->layout};
-}
-
 size_t tn_t2_lut_bytes(uint32_t cols)
 {
     return TN_LUT_BYTES(cols);
@@ -131,7 +117,7 @@ const struct tn_format tn_format_t2_i8 = {
     .layout = TERN_LAYOUT_T2,
     .scale_kinds = 1u << TERN_SCALE_TENSOR,
     .act = TN_ACT_I8,
-    .bind = bind,
+    .bind = tn_bind_ternary,
     .mul_one = mul_t2_one,
     .mul_panel = mul_t2,
     .unpack_row = unpack_row,
@@ -144,7 +130,7 @@ const struct tn_format tn_format_r2_i8 = {
     .layout = TERN_LAYOUT_R2,
     .scale_kinds = 1u << TERN_SCALE_TENSOR,
     .act = TN_ACT_I8,
-    .bind = bind,
+    .bind = tn_bind_ternary,
     .mul_one = mul_r2,
     .mul_panel = mul_r2,
     .mul_rows = mul_rows_r2,
@@ -156,7 +142,7 @@ const struct tn_format tn_format_c2_i8 = {
     .layout = TERN_LAYOUT_C2,
     .scale_kinds = 1u << TERN_SCALE_TENSOR,
     .act = TN_ACT_I8,
-    .bind = bind,
+    .bind = tn_bind_ternary,
     .mul_one = mul_c2,
     .mul_panel = mul_c2,
     .mul_cols = mul_cols_c2,

@@ -12,64 +12,37 @@
 static_assert(TN_X16_FEW <= TN_FEW_TOKENS && TN_X8_FEW <= TN_FEW_TOKENS,
               "gemv takes whole bands of rows");
 
-/* Kernels write all rows of a tile, so their results go to scratch->sum first. */
-static struct tn_product_rows sums_of(const struct tn_worker *worker)
+static uint32_t end_of(const struct tn_mul *m)
 {
-    return (struct tn_product_rows){(float *)worker->scratch->sum, TN_SUM_STRIDE};
+    return m->row + (uint32_t)tn_align_up(m->n_rows, TERN_T2_TILE_ROWS);
 }
 
-static uint32_t end_of(uint32_t row, uint32_t n_rows)
-{
-    return row + (uint32_t)tn_align_up(n_rows, TERN_T2_TILE_ROWS);
-}
+/* The products with an input in 8 or 16 bits, x8 or x16. */
+#define PRODUCTS(form)                                                                             \
+    static void mul_##form##_few(const struct tn_mul *m)                                           \
+    {                                                                                              \
+        const struct tn_sums sums = tn_sums_of_tiles(m);                                           \
+        m->worker->kernels->gemv_t2_##form(sums.y, sums.stride, &m->w->t, m->row, end_of(m),       \
+                                           m->x->form, m->x->n);                                   \
+        tn_sums_finish(&sums, m);                                                                  \
+    }                                                                                              \
+    static void mul_##form(const struct tn_mul *m)                                                 \
+    {                                                                                              \
+        const struct tn_sums sums = tn_sums_of_tiles(m);                                           \
+        m->worker->kernels->gemm_t2_##form(sums.y, sums.stride, &m->w->t, m->row, end_of(m),       \
+                                           m->x->form, m->x->n, m->worker->scratch->kernel);       \
+        tn_sums_finish(&sums, m);                                                                  \
+    }
+PRODUCTS(x8)
+PRODUCTS(x16)
 
-static void mul_x16_few(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                        uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                        const struct tn_worker *worker)
+static void mul_f32(const struct tn_mul *m)
 {
-    const struct tn_product_rows y = sums_of(worker);
-    worker->kernels->gemv_t2_x16(y.y, y.stride, &w->t, row, end_of(row, n_rows), x->x16, x->n);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
-}
-
-static void mul_x16(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                    uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                    const struct tn_worker *worker)
-{
-    const struct tn_product_rows y = sums_of(worker);
-    worker->kernels->gemm_t2_x16(y.y, y.stride, &w->t, row, end_of(row, n_rows), x->x16, x->n,
-                                 worker->scratch->kernel);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
-}
-
-static void mul_x8_few(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                       uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                       const struct tn_worker *worker)
-{
-    const struct tn_product_rows y = sums_of(worker);
-    worker->kernels->gemv_t2_x8(y.y, y.stride, &w->t, row, end_of(row, n_rows), x->x8, x->n);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
-}
-
-static void mul_x8(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                   uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                   const struct tn_worker *worker)
-{
-    const struct tn_product_rows y = sums_of(worker);
-    worker->kernels->gemm_t2_x8(y.y, y.stride, &w->t, row, end_of(row, n_rows), x->x8, x->n,
-                                worker->scratch->kernel);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
-}
-
-static void mul_f32(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
-                    uint32_t row, uint32_t n_rows, const struct tn_acts *x,
-                    const struct tn_worker *worker)
-{
-    const struct tn_product_rows y = sums_of(worker);
-    for (uint32_t t = 0; t < x->n; t++)
-        worker->kernels->gemv_t2_f32(y.y + t * y.stride, &w->t, row, end_of(row, n_rows),
-                                     x->f32 + t * x->f32_stride);
-    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
+    const struct tn_sums sums = tn_sums_of_tiles(m);
+    for (uint32_t t = 0; t < m->x->n; t++)
+        m->worker->kernels->gemv_t2_f32(sums.y + t * sums.stride, &m->w->t, m->row, end_of(m),
+                                        m->x->f32 + t * m->x->f32_stride);
+    tn_sums_finish(&sums, m);
 }
 
 static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
@@ -79,23 +52,13 @@ static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
     tn_unpack_row_f32(dst, &w->t, row);
 }
 
-static void bind(struct tn_matrix *w, const struct tern_file_tensor *t)
-{
-    w->t = (struct tn_scaled_ternary){
-        .w = {w->data, w->rows, w->cols, w->layout},
-        .scales = w->scales,
-        .group = t->scale_group,
-        .is_f16 = t->scale_kind == TERN_SCALE_COL_GROUP_F16,
-    };
-}
-
 #define SCALE_KINDS (1u << TERN_SCALE_COL_GROUP | 1u << TERN_SCALE_COL_GROUP_F16)
 
 static const struct tn_format t2_f32 = {
     .layout = TERN_LAYOUT_T2,
     .scale_kinds = SCALE_KINDS,
     .act = TN_ACT_F32,
-    .bind = bind,
+    .bind = tn_bind_ternary,
     .mul_one = mul_f32,
     .mul_panel = mul_f32,
     .unpack_row = unpack_row,
@@ -106,7 +69,7 @@ static const struct tn_format t2_x8 = {
     .layout = TERN_LAYOUT_T2,
     .scale_kinds = SCALE_KINDS,
     .act = TN_ACT_X8,
-    .bind = bind,
+    .bind = tn_bind_ternary,
     .mul_one = mul_x8_few,
     .mul_few = mul_x8_few,
     .mul_panel = mul_x8,
@@ -119,7 +82,7 @@ const struct tn_format tn_format_t2_x16 = {
     .layout = TERN_LAYOUT_T2,
     .scale_kinds = SCALE_KINDS,
     .act = TN_ACT_X16,
-    .bind = bind,
+    .bind = tn_bind_ternary,
     .mul_one = mul_x16_few,
     .mul_few = mul_x16_few,
     .mul_panel = mul_x16,

@@ -53,13 +53,13 @@ static uint32_t unpack_band(struct tn_matrix *out, const struct tn_matrix *w, ui
 
 /* A product of T5 from the product of T2 for the same inputs. */
 #define PRODUCT(name, of_t2)                                                                       \
-    static void name(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,          \
-                     uint32_t row, uint32_t n_rows, const struct tn_acts *x,                       \
-                     const struct tn_worker *worker)                                               \
+    static void name(const struct tn_mul *m)                                                       \
     {                                                                                              \
         struct tn_matrix band;                                                                     \
-        const uint32_t first = unpack_band(&band, w, row, n_rows, worker);                         \
-        of_t2(dst, dst_stride, add, &band, row - first, n_rows, x, worker);                        \
+        struct tn_mul in_band = *m;                                                                \
+        in_band.row -= unpack_band(&band, m->w, m->row, m->n_rows, m->worker);                     \
+        in_band.w = &band;                                                                         \
+        of_t2(&in_band);                                                                           \
     }
 
 PRODUCT(mul_i8_one, tn_format_t2_i8.mul_one)
@@ -87,22 +87,6 @@ static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
         dst[i] = (float)trits[i] * w->scale;
 }
 
-static void bind_one_scale(struct tn_matrix *w, const struct tern_file_tensor *t)
-{
-    (void)t;
-    w->t.w = (struct tn_ternary){w->data, w->rows, w->cols, w->layout};
-}
-
-static void bind_groups(struct tn_matrix *w, const struct tern_file_tensor *t)
-{
-    w->t = (struct tn_scaled_ternary){
-        .w = {w->data, w->rows, w->cols, w->layout},
-        .scales = w->scales,
-        .group = t->scale_group,
-        .is_f16 = t->scale_kind == TERN_SCALE_COL_GROUP_F16,
-    };
-}
-
 /* Memory for a band of T2 and the trits of a row. */
 static size_t row_bytes(uint32_t cols)
 {
@@ -127,7 +111,7 @@ const struct tn_format tn_format_t5_i8 = {
     .layout = TERN_LAYOUT_T5,
     .scale_kinds = 1u << TERN_SCALE_TENSOR,
     .act = TN_ACT_I8,
-    .bind = bind_one_scale,
+    .bind = tn_bind_ternary,
     .mul_one = mul_i8_one,
     .mul_panel = mul_i8,
     .unpack_row = unpack_row,
@@ -142,7 +126,7 @@ static const struct tn_format t5_f32 = {
     .layout = TERN_LAYOUT_T5,
     .scale_kinds = SCALE_KINDS,
     .act = TN_ACT_F32,
-    .bind = bind_groups,
+    .bind = tn_bind_ternary,
     .mul_one = mul_f32,
     .mul_panel = mul_f32,
     .unpack_row = unpack_row,
@@ -154,7 +138,7 @@ static const struct tn_format t5_x8 = {
     .layout = TERN_LAYOUT_T5,
     .scale_kinds = SCALE_KINDS,
     .act = TN_ACT_X8,
-    .bind = bind_groups,
+    .bind = tn_bind_ternary,
     .mul_one = mul_x8_few,
     .mul_few = mul_x8_few,
     .mul_panel = mul_x8,
@@ -168,7 +152,7 @@ const struct tn_format tn_format_t5_x16 = {
     .layout = TERN_LAYOUT_T5,
     .scale_kinds = SCALE_KINDS,
     .act = TN_ACT_X16,
-    .bind = bind_groups,
+    .bind = tn_bind_ternary,
     .mul_one = mul_x16_few,
     .mul_few = mul_x16_few,
     .mul_panel = mul_x16,
