@@ -150,12 +150,32 @@ static bool is_embedding_class(const json_t *root)
     return strstr(name, "Model") && !strstr(name, "For") && !strstr(name, "LMHead");
 }
 
+/* true: the first n_needed biases must exist, which all models with the key have; false: none must,
+ * even if the family usually has it. */
+static void find_biases(struct tn_config_import *out, const json_t *root)
+{
+    static const struct {
+        const char *usual;
+        uint8_t roles[4];
+        size_t n_needed;
+    } keys[] = {
+        {"attention_bias",
+         {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS, TERN_ROLE_O_BIAS},
+         3},
+        {"mlp_bias", {TERN_ROLE_GATE_BIAS, TERN_ROLE_UP_BIAS, TERN_ROLE_DOWN_BIAS}, 3},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(keys); i++) {
+        const json_t *value = json_object_get(root, tn_family_key(out->family, keys[i].usual));
+        if (json_is_true(value))
+            tn_config_need(out, keys[i].roles, keys[i].n_needed);
+        for (size_t k = 0; k < TN_COUNT_OF(keys[i].roles) && json_is_false(value); k++)
+            out->needs[keys[i].roles[k]] = false; /* role 0 ends the list and is none */
+    }
+}
+
 tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
                              struct tern_error *err)
 {
-    static const uint8_t biases[] = {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS};
-    static const uint8_t ffn_biases[] = {TERN_ROLE_GATE_BIAS, TERN_ROLE_UP_BIAS,
-                                         TERN_ROLE_DOWN_BIAS};
     const json_t *quant = json_object_get(root, "quantization_config");
     const char *type = tn_config_text(root, "model_type", "");
     tern_status status = TERN_OK;
@@ -169,10 +189,7 @@ tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
     out->fixups = out->family->folder_fixups;
     tn_config_apply_family(out);
     find_scheme(out, root, NULL);
-    if (json_is_true(json_object_get(root, "attention_bias")))
-        tn_config_need(out, biases, TN_COUNT_OF(biases));
-    if (json_is_true(json_object_get(root, "mlp_bias")))
-        tn_config_need(out, ffn_biases, TN_COUNT_OF(ffn_biases));
+    find_biases(out, root);
     if (is_embedding_class(root))
         out->config.flags |= TERN_MODEL_NO_HEAD;
     return TERN_OK;

@@ -8,6 +8,7 @@ of each, with TERN_CI_FULL=1 19 of each.
 import os
 import pathlib
 import random
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -127,7 +128,7 @@ def granite(r):
 def starcoder2(r):
     c = without_head_dim(r)
     return dict(c, norm_epsilon=c.pop("rms_norm_eps"), hidden_act=r.choice(GELUS),
-                sliding_window=r.choice((None, 1, r.randint(1, 40))))
+                sliding_window=r.choice((None, 1, r.randint(1, 40))), use_bias=r.random() < 0.5)
 
 
 def gpt2(r):
@@ -146,7 +147,8 @@ def neox(r):
     return {"num_attention_heads": n_head, "hidden_size": n_head * 8 * r.randint(1, 5),
             "intermediate_size": r.randint(20, 160), "num_hidden_layers": r.randint(1, 3),
             "rotary_pct": r.choice((0.25, 0.5, 1.0)), "use_parallel_residual": r.random() < 0.7,
-            "rotary_emb_base": r.choice((10000, 1000)), "vocab_size": vocabulary(r)}
+            "rotary_emb_base": r.choice((10000, 1000)), "attention_bias": r.random() < 0.5,
+            "vocab_size": vocabulary(r)}
 
 
 def opt(r):
@@ -155,7 +157,8 @@ def opt(r):
     return {"num_attention_heads": n_head, "hidden_size": hidden, "ffn_dim": r.randint(20, 160),
             "num_hidden_layers": r.randint(1, 3), "do_layer_norm_before": r.random() < 0.5,
             "word_embed_proj_dim": r.choice((hidden, hidden // 2)),
-            "activation_function": r.choice(("relu", *GELUS)), "vocab_size": vocabulary(r)}
+            "activation_function": r.choice(("relu", *GELUS)), "enable_bias": r.random() < 0.5,
+            "vocab_size": vocabulary(r)}
 
 
 def codegen(r):
@@ -175,12 +178,31 @@ RECIPES = {"llama": ("llama3", llama), "mistral": ("llama3", mistral), "qwen2": 
            "codegen": ("codegen", codegen)}
 
 
+# Tensors that a model does not have if a key is false.
+BIASES = {"use_bias": r"(_proj|c_fc)\.bias$",
+          "enable_bias": r"(_proj|fc[12])\.bias$",
+          "attention_bias": r"(query_key_value|attention\.dense)\.bias$"}
+
+
+def without_biases(spec):
+    """The recipes of make_dense_models.py write biases whatever these keys say."""
+    make, config = spec["make"], spec["config"]
+
+    def build(builder):
+        make(builder)
+        for key, pattern in BIASES.items():
+            if config.get(key) is False:
+                builder.t = {name: value for name, value in builder.t.items()
+                             if not re.search(pattern, name)}
+    return dict(spec, make=build)
+
+
 class RandomModels(command.TestCase):
     def check(self, make, reference, name, seed):
         r = random.Random(f"{name} {seed}")
         recipe, choose = RECIPES[name]
         changes = choose(r)
-        spec = getattr(make, recipe)(1000 + seed, **changes)
+        spec = without_biases(getattr(make, recipe)(1000 + seed, **changes))
         spec["dtype"] = r.choice(("BF16", "F16", "F32"))
         folder, model, out = scratch("random"), scratch("random.tern"), scratch("random.f32")
         make.build(pathlib.Path(folder), spec)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * GPT-NeoX, Pythia: attention and a feed-forward without a gate in parallel, LayerNorms and biases
- * everywhere, partial rotation of each head.  Folders store q, k and v head by head, GGUF files all
- * q, then all k, then all v; there GELU means the tanh variant.
+ * GPT-NeoX, Pythia: attention and a feed-forward without a gate in parallel, LayerNorms, biases
+ * everywhere (attention: unless "attention_bias" is false), partial rotation of each head.
+ * Folders store q, k and v head by head, GGUF files all q, then all k, then all v; there GELU means
+ * the tanh variant.
  */
 #include "arch/family.h"
 

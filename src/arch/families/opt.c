@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * OPT: LayerNorms and biases everywhere, learned positions that begin in the third row of their
- * table, a feed-forward with ReLU and without a gate.  The 350m has its norms after the sums, and
- * narrower embeddings.
+ * OPT: LayerNorms, biases everywhere unless "enable_bias" is false, learned positions that begin
+ * in the third row of their table, a feed-forward with ReLU and without a gate.  The 350m has its
+ * norms after the sums, and narrower embeddings.
  */
 #include "arch/family.h"
 
@@ -29,6 +29,8 @@ static const struct tn_family_key keys[] = {
     {"intermediate_size", "ffn_dim"},
     {"rms_norm_eps", "layer_norm_eps"},
     {"hidden_act", "activation_function"},
+    {"attention_bias", "enable_bias"},
+    {"mlp_bias", "enable_bias"},
     {NULL, NULL},
 };
 

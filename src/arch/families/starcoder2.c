@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * StarCoder2: LayerNorms and biases everywhere, a feed-forward without a gate, and a window in all
- * layers.
+ * StarCoder2: LayerNorms, biases everywhere unless "use_bias" is false, a feed-forward without a
+ * gate, and a window in all layers.
  */
 #include "arch/family.h"
 
@@ -13,7 +13,10 @@ static const struct tn_family_name names[] = {
     {0, NULL, NULL},
 };
 
-static const struct tn_family_key keys[] = {{"rms_norm_eps", "norm_epsilon"}, {NULL, NULL}};
+static const struct tn_family_key keys[] = {{"rms_norm_eps", "norm_epsilon"},
+                                            {"attention_bias", "use_bias"},
+                                            {"mlp_bias", "use_bias"},
+                                            {NULL, NULL}};
 
 const struct tn_family tn_family_starcoder2 = {
     .name = "starcoder2",
