@@ -128,12 +128,12 @@ static uint32_t rows_of(uint32_t role, const struct tn_model_spec *spec, uint32_
     return tn_slot_is_vector(slot) ? cols : rows;
 }
 
-/* The section has `rows` rows; in each of n heads, `first` rows precede it, and rows of the other
- * slots alternate with it. */
-static void order_by_head(struct tn_match *match, uint32_t n, uint32_t first, uint32_t rows)
+/* The section has `rows` rows that alternate with those of other slots, head by head, in the first
+ * `sum` rows: in each of n heads, its rows follow those of the slots with the `first` rows. */
+static void order_by_head(struct tn_match *match, uint32_t n, uint32_t first, uint32_t rows,
+                          uint32_t sum)
 {
-    match->order.sections[0] =
-        (struct tn_row_section){rows, first / n, rows / n, match->source_rows / n};
+    match->order.sections[0] = (struct tn_row_section){rows, first / n, rows / n, sum / n};
 }
 
 /* The same for the queries, keys and values of each key head. */
@@ -144,6 +144,31 @@ static void order_qkv(struct tn_match *match, const struct tn_layer_dims *dims, 
     uint32_t at = first / n;
     for (uint32_t i = 0; i < TN_COUNT_OF(widths); at += widths[i++])
         match->order.sections[i] = (struct tn_row_section){n * widths[i], at, widths[i], step};
+}
+
+/* Finds the rows of the slot in a fused tensor of `sum` rows, in which the slots before it have
+ * `first` rows. */
+static void set_order(struct tn_match *match, const struct tn_model_spec *spec,
+                      const struct tn_fused *fused, uint32_t first, uint32_t sum)
+{
+    const struct tn_layer_dims dims = tn_layer_dims(spec->config, &spec->layers[match->layer]);
+    const uint32_t role = match->slot->role, rows = match->source_rows;
+    const bool is_in_pair = role == fused->parts[0] || role == fused->parts[1];
+    match->source_rows = sum;
+    if (fused->order == TN_FUSED_PAIR_FIRST && is_in_pair)
+        order_by_head(match, dims.n_head, first, rows,
+                      rows_of(fused->parts[0], spec, match->layer) +
+                          rows_of(fused->parts[1], spec, match->layer));
+    else if (fused->order == TN_FUSED_PARTS || fused->order == TN_FUSED_PAIR_FIRST)
+        match->order.sections[0].first = first;
+    else if (fused->order == TN_FUSED_BY_HEAD)
+        order_by_head(match, dims.n_head, first, rows, sum);
+    else if (fused->order == TN_FUSED_BY_QUARTER)
+        order_by_head(match, 4, first, rows, sum);
+    else if (role == TERN_ROLE_DELTA_QKV)
+        order_qkv(match, &dims, first);
+    else
+        order_by_head(match, dims.n_kv_head, first, rows, sum);
 }
 
 /* Finds the slot's section of one fused tensor. */
@@ -163,22 +188,9 @@ static bool find_part(struct tn_match *match, const struct tn_model_spec *spec,
     if (!is_part)
         return false;
     find_spellings(match, import, source, fused->hf, fused->gguf);
-    if (!match->weight)
-        return false;
-    const struct tn_layer_dims dims = tn_layer_dims(spec->config, &spec->layers[match->layer]);
-    const uint32_t rows = match->source_rows;
-    match->source_rows = sum;
-    if (fused->order == TN_FUSED_PARTS)
-        match->order.sections[0].first = first;
-    else if (fused->order == TN_FUSED_BY_HEAD)
-        order_by_head(match, dims.n_head, first, rows);
-    else if (fused->order == TN_FUSED_BY_QUARTER)
-        order_by_head(match, 4, first, rows);
-    else if (match->slot->role == TERN_ROLE_DELTA_QKV)
-        order_qkv(match, &dims, first);
-    else
-        order_by_head(match, dims.n_kv_head, first, rows);
-    return true;
+    if (match->weight)
+        set_order(match, spec, fused, first, sum);
+    return match->weight != NULL;
 }
 
 /* The same for a list of fused tensors. */

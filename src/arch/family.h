@@ -61,6 +61,7 @@ enum tn_fused_order {
     /* The same for each key head of attention or a gated delta rule; DELTA_QKV counts as three
      * slots. */
     TN_FUSED_BY_KEY_HEAD,
+    TN_FUSED_PAIR_FIRST, /* the first two slots by head, then all rows of the next, and so on */
 };
 
 /* Slots of a layer that share one tensor, as consecutive rows (of biases: values; of stacks: in

@@ -247,6 +247,24 @@ def fuse_deltas(tensors, n_heads, n_key, n_value):
     return fused
 
 
+def fuse_attention(tensors):
+    """Queries with their gates, keys and values of each layer with attention, as llama.cpp's
+    converter writes them by request."""
+    data = {name: (kind, shape, data) for name, kind, shape, data in tensors}
+    fused = []
+    for name, kind, shape, rows in tensors:
+        stem = name.replace("attn_q.", "attn_{}.")
+        if stem == name:
+            if ".attn_k." not in name and ".attn_v." not in name:
+                fused.append((name, kind, shape, rows))
+            continue
+        parts = [data[stem.format(part)] for part in "qkv"]
+        assert len({kind for kind, _, _ in parts}) == 1
+        fused.append((stem.format("qkv"), kind, (sum(s[0] for _, s, _ in parts), shape[1]),
+                      b"".join(rows for _, _, rows in parts)))
+    return fused
+
+
 class Forms(command.TestCase):
     """The same GGUF model with fused tensors, or in several files: the same bits."""
 
@@ -272,6 +290,14 @@ class Forms(command.TestCase):
         keys, tensors = gguf.read(hybrid(name))
         gguf.write(scratch("fused.gguf"), keys, fuse_deltas(tensors, 2, 32, 64))
         self.check(name, scratch("fused.gguf"))
+
+    def test_fused_attention(self):
+        for name in ("gguf/tiny-qwen35/q8_0.gguf", "gguf/tiny-qwen3next/q8_0.gguf", EXPERTS,
+                     DRAFTS, MAPLE_FILE):
+            keys, tensors = gguf.read(hybrid(name))
+            with self.subTest(source=name):
+                gguf.write(scratch("fused.gguf"), keys, fuse_attention(tensors))
+                self.check(name, scratch("fused.gguf"))
 
     def test_several_files(self):
         """Neighbouring tensors are in different files."""
