@@ -90,11 +90,12 @@ static tern_status read_heads(struct importer *i)
 {
     struct tern_file_config *c = &i->out->config;
     uint32_t value_length = 0;
-    tern_status status = get_integer(i, &c->n_head, "attention.head_count", 1, TERN_MAX_DIM, true);
+    tern_status status = tn_gguf_values_per_layer(&i->values, &c->n_head, "attention.head_count",
+                                                  false, TERN_MAX_DIM, true);
     c->n_kv_head = c->n_head;
     if (status == TERN_OK)
         status = tn_gguf_values_per_layer(&i->values, &c->n_kv_head, "attention.head_count_kv",
-                                          TERN_MAX_DIM);
+                                          true, TERN_MAX_DIM, false);
     if (status != TERN_OK)
         return status;
     if (c->n_head % c->n_kv_head)
@@ -139,7 +140,6 @@ static tern_status read_sizes(struct importer *i)
         uint32_t max;
     } rows[] = {
         {"embedding_length", &c->hidden, TERN_MAX_DIM},
-        {ffn_key(i), &c->ffn, TERN_MAX_DIM},
         {"block_count", &c->n_layer, TERN_MAX_LAYERS},
         {"context_length", &c->context, TERN_MAX_CONTEXT},
     };
@@ -154,6 +154,10 @@ static tern_status read_sizes(struct importer *i)
         return drafts;
     c->n_layer -= i->out->n_draft_layers;
     i->values.n_layer = c->n_layer;
+    tern_status status =
+        tn_gguf_values_per_layer(&i->values, &c->ffn, ffn_key(i), false, TERN_MAX_DIM, true);
+    if (status != TERN_OK)
+        return status;
     const struct tn_source_tensor *embed = tn_source_find(i->source, "token_embd.weight");
     if (!embed || embed->rank != 2 || embed->shape[0] == 0 || embed->shape[0] > TERN_MAX_VOCAB)
         return tn_fail(i->err, TERN_INPUT,
@@ -161,7 +165,7 @@ static tern_status read_sizes(struct importer *i)
                        TERN_MAX_VOCAB);
     c->vocab = (uint32_t)embed->shape[0];
     uint32_t vocab = c->vocab;
-    tern_status status = get_integer(i, &vocab, "vocab_size", 1, TERN_MAX_VOCAB, false);
+    status = get_integer(i, &vocab, "vocab_size", 1, TERN_MAX_VOCAB, false);
     if (status == TERN_OK && vocab != c->vocab)
         status = tn_fail(i->err, TERN_INPUT,
                          "vocab_size is %u, but tensor \"token_embd.weight\" has %u rows", vocab,
@@ -238,30 +242,30 @@ static tern_status read_longrope(struct importer *i)
     return status == TERN_OK ? read_factors(i, "rope_factors_short.weight") : status;
 }
 
-static tern_status read_linear(struct importer *i)
+/* The frequencies of LLaMA 3 in a tensor, if the file has it, divided by `factor`. */
+static tern_status read_frequencies(struct importer *i, double factor)
 {
-    double factor = 1;
-    tern_status status = get_number(i, &factor, "rope.scaling.factor", 1, 1e6, true);
-    return status == TERN_OK ? tn_linear_factors(i->out, factor, i->err) : status;
+    static const char name[] = "rope_freqs.weight";
+    if (!tn_source_find(i->source, name))
+        return factor != 1 ? tn_linear_factors(i->out, factor, i->err) : TERN_OK;
+    tern_status status = read_factors(i, name);
+    for (uint32_t j = 0; j < i->out->rope_dims / 2 && status == TERN_OK; j++)
+        i->out->rope_factors[j] *= (float)factor;
+    return status;
 }
 
-/* A factor without a type is linear, as in llama.cpp; 0 and 1 have no effect. */
-static tern_status refuse_untyped_factor(struct importer *i)
+/* A factor without a type is linear, as in llama.cpp; 0 means 1.  The second name is that of the
+ * first GGUF files. */
+static tern_status read_linear(struct importer *i, bool is_required)
 {
-    static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
-    char full[TN_GGUF_NAME_BYTES];
-    for (size_t k = 0; k < TN_COUNT_OF(names); k++) {
-        double factor = 1;
-        tern_status status = get_number(i, &factor, names[k], 0, 1e9, false);
-        if (status != TERN_OK)
-            return status;
-        if (factor != 0 && factor != 1)
-            return tn_fail(i->err, TERN_UNSUPPORTED,
-                           "key \"%s\" is %g without a type of scaling: linear scaling is not "
-                           "supported",
-                           tn_gguf_values_find(&i->values, full, names[k])->name, factor);
-    }
-    return TERN_OK;
+    static const char new_name[] = "rope.scaling.factor", old_name[] = "rope.scale_linear";
+    const struct tn_values *v = &i->values.values;
+    const char *name = v->has_key(v, old_name) && !v->has_key(v, new_name) ? old_name : new_name;
+    double factor = 1;
+    tern_status status = get_number(i, &factor, name, 0, 1e6, is_required);
+    if (status == TERN_OK && factor != 0)
+        status = get_number(i, &factor, name, 1, 1e6, is_required);
+    return status == TERN_OK ? read_frequencies(i, factor != 0 ? factor : 1) : status;
 }
 
 static tern_status read_scaling(struct importer *i, double theta)
@@ -284,17 +288,12 @@ static tern_status read_scaling(struct importer *i, double theta)
         return read_longrope(i);
     if (strcmp(type, "yarn") == 0 && !i->out->family->has_local_layers)
         return read_yarn(i, theta);
-    if (strcmp(type, "linear") == 0)
-        return read_linear(i);
+    if (!key || strcmp(type, "linear") == 0)
+        return read_linear(i, key != NULL);
     if (strcmp(type, "none") != 0)
         return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
                        full, type);
-    if (!key)
-        status = refuse_untyped_factor(i);
-    if (status != TERN_OK)
-        return status;
-    return tn_source_find(i->source, "rope_freqs.weight") ? read_factors(i, "rope_freqs.weight")
-                                                          : TERN_OK;
+    return read_frequencies(i, 1);
 }
 
 static tern_status read_activation(struct importer *i, uint32_t *out)

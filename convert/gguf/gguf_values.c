@@ -129,34 +129,49 @@ static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind
     return TERN_OK;
 }
 
+/* Sets *out to the common number of the layers, in little-endian bytes; 0 only where it means that
+ * a layer does not attend. */
+static tern_status common_number(uint32_t *out, const struct tn_gguf_values *v, const char *full,
+                                 const unsigned char *numbers, bool may_be_0, uint32_t max)
+{
+    uint32_t n = 0, i_first = 0;
+    for (uint32_t i = 0; i < v->n_layer; i++) {
+        const uint32_t number = tn_load_u32(numbers + 4 * (size_t)i);
+        if (number > max || (number == 0 && !may_be_0))
+            return tn_fail(v->values.err, TERN_INPUT,
+                           "key \"%s\"[%u] is %lld, allowed are %u to %u", full, i,
+                           (long long)(int32_t)number, may_be_0 ? 0 : 1, max);
+        if (number != 0 && n != 0 && number != n)
+            return tn_fail(v->values.err, TERN_UNSUPPORTED,
+                           "key \"%s\" is %u for layer %u, but %u for layer %u: different layers "
+                           "are not supported",
+                           full, n, i_first, number, i);
+        i_first = n ? i_first : i;
+        n = number ? number : n;
+    }
+    if (n == 0)
+        return tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is 0 for all layers", full);
+    *out = n;
+    return TERN_OK;
+}
+
 tern_status tn_gguf_values_per_layer(const struct tn_gguf_values *v, uint32_t *out,
-                                     const char *name, uint32_t max)
+                                     const char *name, bool may_be_0, uint32_t max,
+                                     bool is_required)
 {
     char full[TN_GGUF_NAME_BYTES];
-    void *values = NULL;
+    void *numbers = NULL;
     const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
-    uint32_t n = 0;
     if (!key || key->type != TN_GGUF_ARRAY)
-        return v->values.integer(&v->values, out, name, 1, max, false);
+        return v->values.integer(&v->values, out, name, 1, max, is_required);
     if ((key->element_type != TN_GGUF_U32 && key->element_type != TN_GGUF_I32) ||
         key->count < v->n_layer)
         return tn_fail(v->values.err, TERN_INPUT,
                        "key \"%s\" is neither an integer nor an array of %u", full, v->n_layer);
-    tern_status status = tn_gguf_load_numbers(&values, v->source->gguf, key, v->values.err);
-    for (uint64_t i = 0; i < v->n_layer && status == TERN_OK; i++) {
-        const uint32_t number = tn_load_u32((const unsigned char *)values + 4 * i);
-        if (number > max || (number != 0 && n != 0 && number != n))
-            status = tn_fail(v->values.err, number > max ? TERN_INPUT : TERN_UNSUPPORTED,
-                             "key \"%s\"[%llu] is %lld: layers have the same number, at most %u, "
-                             "or 0 where they do not attend",
-                             full, (unsigned long long)i, (long long)(int32_t)number, max);
-        n = number ? number : n;
-    }
-    tn_free(values);
-    if (status == TERN_OK && n == 0)
-        status = tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is 0 for all layers", full);
+    tern_status status = tn_gguf_load_numbers(&numbers, v->source->gguf, key, v->values.err);
     if (status == TERN_OK)
-        *out = n;
+        status = common_number(out, v, full, numbers, may_be_0, max);
+    tn_free(numbers);
     return status;
 }
 

@@ -293,8 +293,8 @@ static const struct {
     {"gptneox", {"use_parallel_residual", U, 1, NULL}, BAD, "is of type U32, expected a truth"},
     {"gptneox", {"attention.head_count_kv", U, 1, NULL}, NO, "a key head for several query"},
     {"llama", {"rope.scaling.type", U, 1, NULL}, BAD, "is of type U32, expected a text"},
-    {"llama", {"rope.scaling.factor", F, 4, NULL}, NO, "scaling.factor\" is 4 without a type"},
-    {"llama", {"rope.scale_linear", F, 4, NULL}, NO, "scale_linear\" is 4 without a type"},
+    {"llama", {"rope.scaling.factor", F, 0.5, NULL}, BAD, "factor\" is 0.5, allowed are 1 to"},
+    {"llama", {"rope.scale_linear", F, -4, NULL}, BAD, "scale_linear\" is -4, allowed are 0 to"},
     {"llama", {"rope.scaling.type", S, 0, "longrope"}, BAD, "rope_factors_short.weight\" is miss"},
     {"llama", {"rope.scaling.attn_factor", F, -2, NULL}, BAD, "attn_factor\" is -2, allowed"},
     {"llama", {"attention.sliding_window", U, 64, NULL}, NO, "sliding_window 64: windows are sup"},
@@ -384,6 +384,27 @@ static void yarn_is_read(void **state)
     }
 }
 
+/* Without a type of scaling, or in the spelling of the first files. */
+static void linear_factors_are_read(void **state)
+{
+    (void)state;
+    static const struct key type = {"rope.scaling.type", S, 0, "linear"};
+    static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
+    for (int i = 0; i < 4; i++) {
+        const struct key keys[] = {{names[i / 2], F, 4, NULL}, type};
+        struct tn_config_import c;
+        make("llama", keys, 1 + i % 2, NULL);
+        import_ok(&c);
+        assert_true(c.rope_factors[0] == 4 && c.rope_factors[HEAD_DIM / 2 - 1] == 4);
+        tn_config_import_fini(&c);
+        const struct key none = {names[i / 2], F, 0, NULL};
+        make("llama", &none, 1, NULL);
+        import_ok(&c);
+        assert_null(c.rope_factors);
+        tn_config_import_fini(&c);
+    }
+}
+
 /* The zeros in the file are not valid factors. */
 static void factors_are_checked(void **state)
 {
@@ -411,6 +432,7 @@ int main(void)
         cmocka_unit_test(ids_that_are_none_are_skipped),
         cmocka_unit_test(one_wrong_key_is_named),
         cmocka_unit_test(yarn_is_read),
+        cmocka_unit_test(linear_factors_are_read),
         cmocka_unit_test(factors_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

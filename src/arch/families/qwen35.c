@@ -12,8 +12,8 @@ const struct tn_family_name tn_qwen35_names[] = {
 };
 
 /* Qwen3-Next stores the projections of a gated delta rule in two tensors; newer GGUF files store z
- * separately, and all projections of attention in one by request.  Only models with experts have the
- * slots of experts. */
+ * separately, and all projections of attention in one by request.  Only models with experts have
+ * the slots of experts. */
 const struct tn_fused tn_qwen35_fused[] = {
     {"self_attn.q_proj", "attn_q", {TERN_ROLE_Q, TERN_ROLE_Q_GATE}, TN_FUSED_BY_HEAD},
     {NULL, "attn_qkv", {TERN_ROLE_Q, TERN_ROLE_Q_GATE, TERN_ROLE_K, TERN_ROLE_V},
