@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Panels of matrices in blocks times inputs of 8 bits, for levels with HAS_PANEL8.  Only for
- * blocks_loop.h.  y is in memory, in a buffer with constant offsets: registers are better used for
- * the sums of more inputs.
+ * blocks_loop.h.  y is in memory: registers are better used for the sums of more inputs.
  */
 /* A level defines, besides what blocks_loop.h lists:
  *
+ *   PANEL_IN_PLACE               y is dst.  Else y is a buffer with constant offsets: two copies, but
+ *                                no registers for addresses, which is better for few vectors
  *   vec in_register(vec)         its argument, which the compiler must not load again
  *   sum_start(sum, start)        an empty sum, to which `start` is added
  *   sum_scaled(sum, bits, scale, bias)
@@ -40,10 +41,8 @@ static TN_ALWAYS_INLINE void panel_take_x(struct panel_x *dst, const struct bloc
     }
 }
 
-#define PANEL_STEP_ROWS (LANES * TILE_VECTORS) /* rows whose sums stay in registers */
-
 /* y of n inputs (a constant) += the scaled sums of part j of the rows from r on. */
-static TN_ALWAYS_INLINE void panel_add(float (*y)[PANEL_STEP_ROWS],
+static TN_ALWAYS_INLINE void panel_add(float *y, size_t y_stride,
                                        const struct sum (*sum)[TILE_VECTORS],
                                        const struct panel_x *x, const struct panel *p,
                                        const uint32_t r, const uint32_t j, const struct kind kind,
@@ -54,18 +53,20 @@ static TN_ALWAYS_INLINE void panel_add(float (*y)[PANEL_STEP_ROWS],
         const floats scale = load_floats(p->scale[j] + r + LANES * i);
         const floats bias = load_floats(p->bias[j] + r + LANES * i);
         const floats minimum = load_floats(p->minimum[j] + r + LANES * i);
+        float *at = y + LANES * i;
 #pragma GCC unroll 8
-        for (uint32_t t = 0; t < n; t++) {
+        for (uint32_t t = 0; t < n; t++, at += y_stride) {
             floats v = sum_scaled(&sum[t][i], kind.bits, scale, bias);
             if (kind.has_min)
                 v += minimum * x[t].minus_sum[j];
             v *= x[t].factors[j * kind.sub / TN_CELL_COLS];
-            store_floats(y[t] + LANES * i, load_floats(y[t] + LANES * i) + v);
+            store_floats(at, load_floats(at) + v);
         }
     }
 }
 
-static TN_ALWAYS_INLINE void panel_rows(float (*y)[PANEL_STEP_ROWS], const struct panel_x *x,
+/* y of n inputs (a constant) += the rows of a panel from r on whose sums stay in registers. */
+static TN_ALWAYS_INLINE void panel_rows(float *y, size_t y_stride, const struct panel_x *x,
                                         const struct panel *p, const uint32_t r,
                                         const struct kind kind, const uint32_t n)
 {
@@ -90,9 +91,14 @@ static TN_ALWAYS_INLINE void panel_rows(float (*y)[PANEL_STEP_ROWS], const struc
                 for (uint32_t i = 0; i < TILE_VECTORS; i++)
                     sum_add(&sum[t][i], w[i], x[t].q + j * kind.sub + 4 * g, kind.bits, g, false);
         }
-        panel_add(y, sum, x, p, r, j, kind, n);
+#if PANEL_IN_PLACE
+        __asm__("" : "+r"(y_stride)); /* addresses are computed again, not kept on the stack */
+#endif
+        panel_add(y, y_stride, sum, x, p, r, j, kind, n);
     }
 }
+
+#define PANEL_STEP_ROWS (LANES * TILE_VECTORS)
 
 static TN_ALWAYS_INLINE void copy_floats(float *dst, const float *src)
 {
@@ -101,22 +107,33 @@ static TN_ALWAYS_INLINE void copy_floats(float *dst, const float *src)
         store_floats(dst + i, load_floats(src + i));
 }
 
-/* y of n inputs (a constant) += a panel. */
+/* The same through a buffer. */
+static TN_ALWAYS_INLINE void panel_rows_copied(float *dst, size_t dst_stride,
+                                               const struct panel_x *x, const struct panel *p,
+                                               const uint32_t r, const struct kind kind,
+                                               const uint32_t n)
+{
+    _Alignas(64) float y[TILE_INPUTS_8][PANEL_STEP_ROWS];
+    for (uint32_t t = 0; t < n; t++)
+        copy_floats(y[t], dst + t * dst_stride);
+    panel_rows(y[0], PANEL_STEP_ROWS, x, p, r, kind, n);
+    for (uint32_t t = 0; t < n; t++)
+        copy_floats(dst + t * dst_stride, y[t]);
+}
+
+/* dst of n inputs (a constant) += a panel. */
 static TN_ALWAYS_INLINE void multiply_panel8(float *dst, size_t dst_stride, const struct panel *p,
                                              const struct blocks_x *inputs, const struct kind kind,
                                              const uint32_t n)
 {
-    _Alignas(64) float y[TILE_INPUTS_8][PANEL_STEP_ROWS];
     struct panel_x x[TILE_INPUTS_8];
     for (uint32_t t = 0; t < n; t++)
         panel_take_x(&x[t], &inputs[t], kind);
-    for (uint32_t r = 0; r < PANEL_ROWS; r += PANEL_STEP_ROWS) {
-        for (uint32_t t = 0; t < n; t++)
-            copy_floats(y[t], dst + t * dst_stride + r);
-        panel_rows(y, x, p, r, kind, n);
-        for (uint32_t t = 0; t < n; t++)
-            copy_floats(dst + t * dst_stride + r, y[t]);
-    }
+    for (uint32_t r = 0; r < PANEL_ROWS; r += PANEL_STEP_ROWS)
+        if (PANEL_IN_PLACE)
+            panel_rows(dst + r, dst_stride, x, p, r, kind, n);
+        else
+            panel_rows_copied(dst + r, dst_stride, x, p, r, kind, n);
 }
 
 #endif

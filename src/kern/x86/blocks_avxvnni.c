@@ -12,6 +12,7 @@
 #define HAS_SIGNED_CODES 0
 #define HAS_PANEL8 1
 #define HAS_FUSED 1
+#define PANEL_IN_PLACE 0
 #define TILE_VECTORS 2
 #define TILE_INPUTS_8 5
 #define TILE_INPUTS_16 2
