@@ -5,8 +5,8 @@
  */
 /* A level defines, besides what blocks_loop.h lists:
  *
- *   PANEL_IN_PLACE               y is dst.  Else y is a buffer with constant offsets: two copies, but
- *                                no registers for addresses, which is better for few vectors
+ *   PANEL_IN_PLACE               y is dst.  Else y is a buffer with constant offsets: two copies,
+ *                                but no registers for addresses, better for few vectors of rows
  *   vec in_register(vec)         its argument, which the compiler must not load again
  *   sum_start(sum, start)        an empty sum, to which `start` is added
  *   sum_scaled(sum, bits, scale, bias)
