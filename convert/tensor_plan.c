@@ -461,6 +461,12 @@ const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_pla
     return t;
 }
 
+static bool is_head(const char *name)
+{
+    return strcmp(name, "lm_head.weight") == 0 ||
+           strcmp(name, "language_model.lm_head.weight") == 0;
+}
+
 /* Plans lm_head.weight where config.json ties the head to the embeddings.  Codes cannot be
  * compared. */
 static tern_status plan_twin(struct planner *p, struct tn_source_tensor *t)
@@ -497,7 +503,7 @@ static tern_status check_unused(struct planner *p)
             p->plan->n_ignored++;
         else if (skipped)
             note_skipped(p->plan, skipped);
-        else if (!is_gguf && strcmp(t->name, "lm_head.weight") == 0)
+        else if (!is_gguf && is_head(t->name))
             status = plan_twin(p, t);
         else if (p->import->draft_refusal && tn_draft_name(p->import, p->source, t->name))
             p->plan->n_drafts++;

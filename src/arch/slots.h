@@ -31,7 +31,8 @@
  *   gguf   the name in GGUF files, after "blk.N." for layers; "" if none */
 /* clang-format off */
 SLOT(EMBED,          MODEL, TABLE,    VOCAB,   EMBED,    REQUIRED,  "embed_tokens", "token_embd")
-SLOT(HEAD,           MODEL, TABLE,    VOCAB,   EMBED,    HEAD,      "/lm_head", "output")
+SLOT(HEAD,           MODEL, TABLE,    VOCAB,   EMBED,    HEAD,
+     "/lm_head|/language_model.lm_head", "output")
 SLOT(FINAL_NORM,     MODEL, NORM,     ONE,     HIDDEN,   NORM,      "norm", "output_norm")
 SLOT(ATTN_NORM,      LAYER, NORM,     ONE,     HIDDEN,   NORM,      "input_layernorm", "attn_norm")
 SLOT(FFN_NORM,       LAYER, NORM,     ONE,     HIDDEN,   NORM,    

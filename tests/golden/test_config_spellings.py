@@ -3,6 +3,7 @@
 """config.json in another spelling gives the same bytes: keys that published files omit because
 transformers has a default, null for absent, and the keys that transformers 5 writes."""
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -82,6 +83,33 @@ class Spellings(Case):
         self.nest(folder, False)
         del folder.tensors["lm_head.weight"]
         self.nest(folder, True)
+
+    def test_prefixes_of_models_that_see(self):
+        """The text model, with a head or tied, as transformers and other programs name it."""
+        hybrids = shared("reference", "hybrids", "models")
+        own = os.path.join(command.ROOT, "tests", "data", "models")
+        for name, root in (("tiny-qwen35", hybrids), ("tiny-qwen35-moe", hybrids),
+                           ("tiny-mistral-ternary", own)):
+            folder = Folder(name, root)
+            ids = "1 17 30 42 5 60 26 8 11 48 3"
+            expected = self.logits(self.convert(folder.path, "usual"), ids=ids)
+            tensors = folder.tensors
+            outer = {k: v for k, v in folder.config.items() if k.endswith("_token_id")}
+            if "text_config" not in folder.config:
+                folder.config = dict(outer, model_type="seeing", text_config=folder.config)
+            for prefix, head in (("language_model.model.", "language_model."),
+                                 ("model.language_model.", "")):
+                folder.tensors = {
+                    head + key if key.startswith("lm_head") else
+                    re.sub(r"^(model\.language_model\.|model\.(?!visual))", prefix, key): value
+                    for key, value in tensors.items()}
+                for twin in (False, True):
+                    if twin and head + "lm_head.weight" not in folder.tensors:
+                        folder.tensors[head + "lm_head.weight"] = folder.tensors[
+                            prefix + "embed_tokens.weight"]
+                    with self.subTest(name=name, prefix=prefix, twin=twin):
+                        model = self.convert(folder.write(scratch("seeing")), "seeing")
+                        self.assertEqual(self.logits(model, ids=ids), expected)
 
     def nest(self, folder, is_tied):
         text = {k: v for k, v in folder.config["text_config"].items()

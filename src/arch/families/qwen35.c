@@ -36,8 +36,8 @@ static tern_status qwen35_spec(struct tn_family_spec *s, const struct tn_values 
 const struct tn_family tn_family_qwen35 = {
     .name = "qwen3.5",
     .model_types = {"qwen3_5_text"},
-    .prefixes = {"model.language_model."},
-    .skipped = {"model.visual.", "visual."},
+    .prefixes = {"model.language_model.", "language_model.model."},
+    .skipped = {"model.visual.", "visual.", "vision_tower."},
     .drafts = {"mtp.", "model.mtp.", "model.language_model.mtp."},
     .gguf = {{"qwen35", TERN_ACT_SILU}},
     .names = tn_qwen35_names,

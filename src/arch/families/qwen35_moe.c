@@ -19,8 +19,8 @@ static tern_status qwen35_moe_spec(struct tn_family_spec *s, const struct tn_val
 const struct tn_family tn_family_qwen35_moe = {
     .name = "qwen3.5-moe",
     .model_types = {"qwen3_5_moe_text"},
-    .prefixes = {"model.language_model."},
-    .skipped = {"model.visual.", "visual."},
+    .prefixes = {"model.language_model.", "language_model.model."},
+    .skipped = {"model.visual.", "visual.", "vision_tower."},
     .drafts = {"mtp.", "model.mtp.", "model.language_model.mtp."},
     .gguf = {{"qwen35moe", TERN_ACT_SILU}},
     .names = tn_qwen35_names,
