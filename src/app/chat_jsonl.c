@@ -158,6 +158,13 @@ static bool get_text(struct tern_text *out, const json_t *object, const char *ke
     return !m || json_is_null(m) || json_is_string(m);
 }
 
+/* Strings may contain NUL. */
+static bool is_text(const json_t *value, const char *text)
+{
+    const size_t n = strlen(text);
+    return json_string_length(value) == n && memcmp(json_string_value(value), text, n) == 0;
+}
+
 static tern_status add_message(struct tern_conversation *c, const json_t *m,
                                struct tern_error *err)
 {
@@ -170,7 +177,7 @@ static tern_status add_message(struct tern_conversation *c, const json_t *m,
         !get_text(&turn.reasoning, m, "reasoning_content") || !get_text(&turn.name, m, "name") ||
         !get_text(&turn.tool_call_id, m, "tool_call_id"))
         return tn_fail(err, TERN_USAGE, "a message has a \"role\" and a \"content\", both strings");
-    if (strcmp(turn.role.bytes, "system") == 0)
+    if (is_text(json_object_get(m, "role"), "system"))
         return tern_conversation_set_system(c, turn.content.bytes, turn.content.n, err);
     char *text = json_is_array(calls) ? json_dumps(calls, JSON_COMPACT) : NULL;
     turn.tool_calls = (struct tern_text){text, text ? strlen(text) : 0};
@@ -183,8 +190,8 @@ static tern_status add_message(struct tern_conversation *c, const json_t *m,
 
 static bool asks(const json_t *m)
 {
-    const char *role = json_string_value(json_object_get(m, "role"));
-    return role && (strcmp(role, "user") == 0 || strcmp(role, "tool") == 0);
+    const json_t *role = json_object_get(m, "role");
+    return is_text(role, "user") || is_text(role, "tool");
 }
 
 static void take_message(struct jsonl *j, const json_t *m)
@@ -274,6 +281,8 @@ static tern_status set_one(struct tn_chat_state *chat, const char *key, const js
 {
     char name[32], text[40];
     const char *given = json_string_value(value);
+    if (given && strlen(given) != json_string_length(value))
+        return tn_fail(err, TERN_USAGE, "\"%.40s\" contains NUL", key);
     snprintf(name, sizeof name, "%s", key);
     for (char *c = name; *c; c++)
         *c = *c == '_' ? '-' : *c;
@@ -400,7 +409,8 @@ static void take_line(struct jsonl *j, const struct tn_buf *text)
                          text->n_bytes, TN_MAX_PROMPT_BYTES);
     else
         status =
-            tn_json_load(&line, "the line", text->data + start, text->n_bytes - start, 0, &err);
+            tn_json_load(&line, "the line", text->data + start, text->n_bytes - start,
+                         JSON_ALLOW_NUL, &err);
     if (status == TERN_INPUT)
         err.status = TERN_USAGE;
     if (status == TERN_OK && !json_is_object(line))

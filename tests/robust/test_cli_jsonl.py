@@ -96,6 +96,21 @@ class Lines(Jsonl):
         self.assertEqual(replies[6]["content"], first["content"])
         self.assertIn("no answer", replies[8]["error"]["message"])
 
+    def test_nul_in_texts(self):
+        """As in the server: in texts it is a character, elsewhere it is refused."""
+        for turns in ([user("Hello\0")], [{"role": "system", "content": "a\0b"}, user("Hello")]):
+            with_nul, without, shorter = (
+                self.last([json.loads(json.dumps(t).replace("\\u0000", other)) for t in turns],
+                          "-n", "4")[-1] for other in ("\\u0000", "x", ""))
+            self.assertIn("content", with_nul)
+            counts = [r["usage"]["prompt_tokens"] for r in (with_nul, without, shorter)]
+            self.assertGreater(counts[0], counts[2])
+        self.assertIn('"system" contains NUL', self.error({"set": {"system": "a\0b"}}))
+        for role in ("user\0", "system\0x"):
+            self.assertIn("role", self.error({"role": role, "content": "Hello"}))
+        reply, = self.last([user("Hello", id="\0")], "-n", "1")
+        self.assertEqual(reply["id"], "\0")
+
     def test_errors_are_reported_and_the_conversation_continues(self):
         for line, words in ((b"x\n", "line 1"), (b"[]\n", "object"), (b'{"role":1}\n', "role"),
                             (b"{}\n", "tern help jsonl"), ({"role": "user"}, "content"),
