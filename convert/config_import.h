@@ -49,7 +49,8 @@ struct tn_config_import {
     uint32_t rope_dims;     /* rotated values of each head, in all layers */
     float *rope_factors;    /* [rope_dims / 2], for all layers except local ones; NULL: none */
     struct tn_rotation_import rotation;
-    uint32_t original_context; /* context beyond which other rope_factors would apply; 0: unknown */
+    uint32_t original_context; /* context beyond which rotations would change; 0: none */
+    bool is_dynamic; /* they would change with the length of the text */
 };
 void tn_config_import_fini(struct tn_config_import *import);
 

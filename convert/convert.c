@@ -370,7 +370,10 @@ static tern_status measure_fingerprint(struct measured *m, struct tn_job *j,
 static tern_status measure(struct measured *m, struct tn_job *j, struct tern_engine *engine)
 {
     struct tern_model *model;
-    tern_status status = tern_model_open(&model, tn_mwriter_part_path(j->writer), j->err);
+    const char *path = tn_mwriter_part_path(j->writer);
+    tern_status status = tern_model_open(&model, path, j->err);
+    if (status == TERN_INPUT && tn_path_kind(path) == TN_PATH_ABSENT)
+        status = tn_fail(j->err, TERN_OUTPUT, "%s: was removed while it was written", path);
     if (status == TERN_OK)
         status = measure_fingerprint(m, j, engine, model);
     if (status == TERN_OK && tern_model_config(model)->has_head)

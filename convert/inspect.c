@@ -116,8 +116,9 @@ static bool add_config_keys(struct tern_source *s, const char *dir)
     tern_status status = tn_dir_read_text(&text, &n, dir, "config.json", MAX_CONFIG_BYTES, NULL);
     if (status != TERN_OK || !text)
         return status != TERN_MEMORY;
-    /* published files contain integers beyond 64 bits */
-    status = tn_json_load(&root, "config.json", text, n, TN_JSON_LARGE_AS_REAL, NULL);
+    /* published files contain integers beyond 64 bits, and NaN */
+    status = tn_json_load(&root, "config.json", text, n,
+                          TN_JSON_LARGE_AS_REAL | TN_JSON_NOT_FINITE_AS_TEXT, NULL);
     tn_free(text);
     if (status != TERN_OK)
         return status != TERN_MEMORY;

@@ -294,14 +294,15 @@ static tern_status read_template(struct tn_job *j)
                                     j->tokenizer.data, j->tokenizer.n_bytes, j->err);
 }
 
-/* Longrope's short factors apply up to the original context. */
+/* Longrope's short factors, and the rotation without dynamic scaling, apply up to the original
+ * context. */
 static void limit_context(struct tn_job *j)
 {
     struct tern_file_config *c = &j->model.import.config;
     const uint32_t limit = j->model.import.original_context;
-    j->cut_context = limit != 0 && limit < c->context;
+    j->cut_context = limit != 0 && (limit < c->context || j->model.import.is_dynamic);
     if (j->cut_context)
-        c->context = limit;
+        c->context = TN_MIN(limit, c->context);
 }
 
 static void say_notes(const struct tn_job *j)
@@ -326,10 +327,11 @@ static void say_notes(const struct tn_job *j)
                    "left out, because the file names a pooling, so it is an embedding model: %s",
                    j->plan.idle_head->name);
     if (j->cut_context)
-        tn_job_say(
-            j, TERN_CONVERT_WARNING,
-            "the context is %u: beyond it longrope has other factors, which tern does not use",
-            j->model.import.config.context);
+        tn_job_say(j, TERN_CONVERT_WARNING,
+                   "the context is %u: beyond it %s, which tern does not use",
+                   j->model.import.config.context,
+                   j->model.import.is_dynamic ? "dynamic rope scaling changes the rotation"
+                                              : "longrope has other factors");
     const enum tn_weight_form form = j->plan.is_packed ? TN_FORM_PACKED : TN_FORM_LATENT;
     if (j->model.import.form != TN_FORM_UNSAID && j->model.import.form != form)
         tn_job_say(j, TERN_CONVERT_WARNING,

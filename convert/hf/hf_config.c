@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Reads config.json and generation_config.json.  Published files repeat keys (the last one wins),
- * contain integers beyond 64 bits in unused keys, and write numbers as 500000 or 500000.0: all
- * numbers are read as doubles, and those that must be integers are checked.
+ * contain integers beyond 64 bits, NaN and Infinity in unused keys, and write numbers as 500000 or
+ * 500000.0: all numbers are read as doubles, and those that must be integers are checked.
  */
 #include "convert/hf/hf_config.h"
 
@@ -23,6 +23,7 @@
 #define CONFIG TN_CONFIG_FILE
 #define GENERATION "generation_config.json"
 #define MAX_CONFIG_BYTES (1u << 20) /* published files have a few KB */
+#define JSON_FLAGS (JSON_DECODE_INT_AS_REAL | TN_JSON_NOT_FINITE_AS_TEXT)
 
 tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const char *name,
                              size_t max_bytes, struct tern_error *err)
@@ -269,10 +270,10 @@ tern_status tn_config_parse(struct tn_config_import *out, const char *json, size
     memset(out, 0, sizeof *out);
     json_t *root = NULL;
     json_t *generation = NULL;
-    tern_status status = tn_json_load(&root, CONFIG, json, n_json, JSON_DECODE_INT_AS_REAL, err);
+    tern_status status = tn_json_load(&root, CONFIG, json, n_json, JSON_FLAGS, err);
     if (status == TERN_OK && generation_json)
         status = tn_json_load(&generation, GENERATION, generation_json, n_generation_json,
-                              JSON_DECODE_INT_AS_REAL, err);
+                              JSON_FLAGS, err);
     if (status == TERN_OK)
         status = tn_config_text_model(&root, err);
     if (status == TERN_OK)
@@ -324,7 +325,7 @@ tern_status tn_config_read_pooling(struct tn_config_import *import, bool *has_fi
     }
     json_t *root;
     *has_file = true;
-    status = tn_json_load(&root, TN_POOLING_FILE, json, n_json, JSON_DECODE_INT_AS_REAL, err);
+    status = tn_json_load(&root, TN_POOLING_FILE, json, n_json, JSON_FLAGS, err);
     if (status == TERN_OK)
         status = parse_pooling(&import->config.pooling, root, err);
     json_decref(root);

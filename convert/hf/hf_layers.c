@@ -165,6 +165,26 @@ static tern_status parse_linear(struct tn_config_import *out, const json_t *rope
     return status == TERN_OK ? tn_linear_factors(out, factor, err) : status;
 }
 
+/* Dynamic NTK scaling raises rope_theta with the length of the text; up to the original context it
+ * has no effect. */
+static tern_status parse_dynamic(struct tn_config_import *out, const json_t *rope,
+                                 struct tern_error *err)
+{
+    static const char key[] = "original_max_position_embeddings";
+    const json_t *original = json_object_get(rope, key);
+    double factor;
+    out->is_dynamic = true;
+    out->original_context = out->config.context;
+    if (!tn_json_is_absent(json_object_get(rope, "alpha")))
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       CONFIG ": rope scaling of type \"dynamic\" with \"alpha\" is not supported");
+    tern_status status =
+        tn_config_number(&factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
+    return status == TERN_OK && !tn_json_is_absent(original)
+               ? tn_config_integer(&out->original_context, key, original, 1, TERN_MAX_CONTEXT, err)
+               : status;
+}
+
 /* The object that scales the rotation; rotation->theta is NaN if unknown. */
 static tern_status parse_scaling(struct tn_config_import *out, struct rotation *rotation,
                                  const json_t *root, const json_t *rope, const char *key,
@@ -176,6 +196,8 @@ static tern_status parse_scaling(struct tn_config_import *out, struct rotation *
         return parse_linear(out, rope, err);
     if (type && strcmp(type, "default") == 0)
         return TERN_OK;
+    if (type && strcmp(type, "dynamic") == 0)
+        return parse_dynamic(out, rope, err);
     if (type && strcmp(type, "llama3") == 0 && has_theta)
         return llama3_factors(out, rope, rotation->theta, err);
     if (type && strcmp(type, "yarn") == 0 && has_theta)

@@ -23,6 +23,9 @@ tern_status tn_config_number(double *out, const char *key, const json_t *value, 
 {
     if (!value || json_is_null(value))
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is missing", key);
+    if (json_is_string(value))
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is \"%.40s\", not a number", key,
+                       json_string_value(value));
     if (!json_is_number(value))
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is not a number", key);
     const double d = json_number_value(value);

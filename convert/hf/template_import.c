@@ -56,7 +56,9 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *file,
     *n_source = 0;
     json_t *root;
     tern_status status = tn_json_load(&root, file, json, n_json,
-                                      JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, err);
+                                      JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL |
+                                          TN_JSON_NOT_FINITE_AS_TEXT,
+                                      err);
     if (status != TERN_OK)
         return status;
     const json_t *template = find_template(json_object_get(root, "chat_template"));

@@ -287,23 +287,43 @@ static bool read_number(struct reader *r, json_t **out)
 
 /* ---- values ---- */
 
-static bool read_word(struct reader *r, json_t **out)
+static bool take_word(struct reader *r, const char *word)
 {
-    static const char *const words[] = {"true", "false", "null"};
-    for (size_t i = 0; i < TN_COUNT_OF(words); i++) {
-        size_t n = strlen(words[i]);
-        if (r->n - r->i >= n && memcmp(r->text + r->i, words[i], n) == 0) {
-            r->i += n;
-            *out = i == 0 ? json_true() : i == 1 ? json_false() : json_null();
+    const size_t n = strlen(word);
+    const bool is = r->n - r->i >= n && memcmp(r->text + r->i, word, n) == 0;
+    r->i += is ? n : 0;
+    return is;
+}
+
+static bool take_not_finite(struct reader *r, json_t **out)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; i < TN_COUNT_OF(words) && r->flags & TN_JSON_NOT_FINITE_AS_TEXT; i++)
+        if (take_word(r, words[i])) {
+            *out = json_string(words[i]);
             return true;
         }
-    }
-    return refuse(r, r->i == r->n ? "the text ends before a value" : "not a JSON value");
+    return false;
+}
+
+static bool read_word(struct reader *r, json_t **out)
+{
+    if (take_word(r, "true"))
+        *out = json_true();
+    else if (take_word(r, "false"))
+        *out = json_false();
+    else if (take_word(r, "null"))
+        *out = json_null();
+    else
+        return refuse(r, r->i == r->n ? "the text ends before a value" : "not a JSON value");
+    return true;
 }
 
 static bool read_scalar(struct reader *r, json_t **out)
 {
     char c = peek(r);
+    if (take_not_finite(r, out))
+        return true;
     if (c == '-' || (c >= '0' && c <= '9'))
         return read_number(r, out);
     if (!take_one(r, "\""))

@@ -19,6 +19,9 @@
 /* A flag in addition to jansson's: an integer that does not fit 64 bits becomes a real number
  * instead of an error.  JSON_DECODE_INT_AS_REAL does so for all integers. */
 #define TN_JSON_LARGE_AS_REAL ((size_t)1 << 16)
+/* Another one: NaN, Infinity and -Infinity, which Python writes and JSON does not have, become
+ * strings of that name instead of an error. */
+#define TN_JSON_NOT_FINITE_AS_TEXT ((size_t)1 << 17)
 
 /* For members that may be missing: null means the same. */
 static inline bool tn_json_is_absent(const json_t *value)
@@ -27,11 +30,12 @@ static inline bool tn_json_is_absent(const json_t *value)
 }
 
 /* Reads the whole text: an object or an array, with JSON_DECODE_ANY any value.  `name` is the
- * file's name for messages.  `flags` are TN_JSON_LARGE_AS_REAL and jansson's JSON_DECODE_ANY,
- * JSON_DECODE_INT_AS_REAL, JSON_ALLOW_NUL and JSON_REJECT_DUPLICATES (else the last of several
- * members with the same name wins).  *out is released by json_decref; NULL after a failure:
- * TERN_INPUT with line and column (in bytes, from 1) or the depth, or TERN_MEMORY.  O(n), no
- * recursion.  Thread-safe; values are allocated with jansson's allocation functions. */
+ * file's name for messages.  `flags` are TN_JSON_LARGE_AS_REAL, TN_JSON_NOT_FINITE_AS_TEXT and
+ * jansson's JSON_DECODE_ANY, JSON_DECODE_INT_AS_REAL, JSON_ALLOW_NUL and JSON_REJECT_DUPLICATES
+ * (else the last of several members with the same name wins).  *out is released by json_decref;
+ * NULL after a failure: TERN_INPUT with line and column (in bytes, from 1) or the depth, or
+ * TERN_MEMORY.  O(n), no recursion.  Thread-safe; values are allocated with jansson's allocation
+ * functions. */
 tern_status tn_json_load(json_t **out, const char *name, const char *text, size_t n, size_t flags,
                          struct tern_error *err);
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """config.json in another spelling gives the same bytes: keys that published files omit because
 transformers has a default, null for absent, and the keys that transformers 5 writes."""
+import json
 import os
 import re
 import sys
@@ -63,6 +64,13 @@ class Spellings(Case):
                     truncate=True)
         self.check(Folder("tiny-qwen3-dense", DENSE), {"rope_scaling": yarn},
                    {"rope_scaling": null})
+
+    def test_dynamic_scaling(self):
+        """It has no effect in the original context, to which the model is limited."""
+        self.check(Folder("tiny-qwen3-dense", DENSE), {"rope_scaling": None},
+                   {"rope_scaling": {"type": "dynamic", "factor": 2.0}})
+        info = json.loads(self.ok("info", scratch("spelling.tern"), "--json").text)
+        self.assertEqual(info["context"], 40960)
 
     def test_longrope_of_early_files(self):
         folder = Folder("tiny-phi4-mini", DENSE)

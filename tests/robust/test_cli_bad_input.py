@@ -315,7 +315,7 @@ class Directories(command.TestCase):
     def test_config_of_other_models(self):
         for changes in ({"architectures": ["MambaForCausalLM"], "model_type": "mamba"},
                         {"hidden_act": "mish"},
-                        {"rope_scaling": {"rope_type": "dynamic", "factor": 8.0}}):
+                        {"rope_scaling": {"rope_type": "ntk-aware", "factor": 8.0}}):
             with self.subTest(changes=changes):
                 self.config(**changes)
                 self.check(6)
@@ -328,8 +328,10 @@ class Directories(command.TestCase):
         self.config(rope_scaling={"rope_type": "llama3", "factor": 8.0})
         self.check(5, "low_freq_factor")
 
-    def test_unused_big_integers_convert(self):
-        self.config(some_length=10 ** 30)
+    def test_unused_numbers_that_json_does_not_have_convert(self):
+        """As Python's json writes and reads them."""
+        self.config(some_length=10 ** 30, some_limits=[float("inf"), -float("inf")],
+                    some_dropout=float("nan"))
         self.ok("convert", self.dir, "-o", self.out)
 
     def safetensors(self):

@@ -110,6 +110,13 @@ static void test_messages(void **state)
     model_dir_replace(model.generation, sizeof model.generation, "[39, 7]", "null");
     model_dir_write(&model, DIR);
     expect_message(TERN_CONVERT_WARNING, "no end-of-text id");
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_replace(model.config, sizeof model.config, "\"rope_theta\"",
+                      "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2.0,"
+                      "\"original_max_position_embeddings\": 32}, \"rope_theta\"");
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_WARNING,
+                   "the context is 32: beyond it dynamic rope scaling changes the rotation");
 }
 
 /* ---- a source that changes ---- */
@@ -150,6 +157,30 @@ static void test_source_that_changes(void **state)
     assert_int_equal(tern_convert(&params, &result, &err), TERN_OK);
     tn_file_remove(OUT);
 }
+
+#if !defined(_WIN32) /* where an open file cannot be removed */
+static bool remove_part(void *arg, uint64_t n_done, uint64_t n_total)
+{
+    (void)arg;
+    if (n_done == n_total)
+        tn_file_remove(PART);
+    return true;
+}
+
+static void test_output_that_is_removed(void **state)
+{
+    (void)state;
+    const struct tern_convert_params params = {.source = DIR, .output = OUT, .no_tokenizer = true,
+                                               .on_progress = remove_part};
+    struct tern_convert_result result;
+    struct tern_error err;
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_write(&model, DIR);
+    assert_int_equal(tern_convert(&params, &result, &err), TERN_OUTPUT);
+    assert_string_equal(err.detail, PART ": was removed while it was written");
+    assert_nothing_left();
+}
+#endif
 
 /* ---- chat templates ---- */
 
@@ -518,6 +549,9 @@ int main(void)
         cmocka_unit_test_setup(test_odd_but_right, clean),
         cmocka_unit_test_setup(test_messages, clean),
         cmocka_unit_test_setup(test_source_that_changes, clean),
+#if !defined(_WIN32)
+        cmocka_unit_test_setup(test_output_that_is_removed, clean),
+#endif
         cmocka_unit_test_setup(test_template_places, clean),
         cmocka_unit_test_setup(test_template_stop_id, clean),
         cmocka_unit_test_setup(test_many_stop_ids, clean),

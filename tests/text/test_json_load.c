@@ -253,6 +253,26 @@ static void large_whole_numbers_become_real_ones_alone(void **state)
         }
 }
 
+static void numbers_that_json_does_not_have_become_text(void **state)
+{
+    (void)state;
+    static const char json[] = "[NaN,Infinity, -Infinity,-1]";
+    static const char *const texts[] = {"NaN", "Infinity", "-Infinity"};
+    static const char *const wrong[] = {"[NaN1]", "[-NaN]", "[nan]", "[Inf]", "{NaN:1}"};
+    struct tern_error err;
+    json_t *got;
+    assert_int_equal(tn_json_load(&got, "text", json, sizeof json - 1, TN_JSON_NOT_FINITE_AS_TEXT,
+                                  &err), TERN_OK);
+    for (size_t i = 0; i < TN_COUNT_OF(texts); i++)
+        assert_string_equal(json_string_value(json_array_get(got, i)), texts[i]);
+    assert_int_equal(json_integer_value(json_array_get(got, 3)), -1);
+    json_decref(got);
+    assert_int_equal(tn_json_load(&got, "text", json, sizeof json - 1, 0, &err), TERN_INPUT);
+    for (size_t i = 0; i < TN_COUNT_OF(wrong); i++)
+        assert_int_equal(tn_json_load(&got, "text", wrong[i], strlen(wrong[i]),
+                                      TN_JSON_NOT_FINITE_AS_TEXT, &err), TERN_INPUT);
+}
+
 static void depth_is_limited(void **state)
 {
     (void)state;
@@ -315,6 +335,7 @@ int main(void)
         cmocka_unit_test(errors_of_the_text_stay_errors_of_the_text),
         cmocka_unit_test(values_are_those_of_jansson),
         cmocka_unit_test(large_whole_numbers_become_real_ones_alone),
+        cmocka_unit_test(numbers_that_json_does_not_have_become_text),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(the_locale_does_not_matter),
         cmocka_unit_test(threads_load_at_once),
