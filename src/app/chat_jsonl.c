@@ -183,6 +183,8 @@ static tern_status add_message(struct tern_conversation *c, const json_t *m,
     turn.tool_calls = (struct tern_text){text, text ? strlen(text) : 0};
     if (!turn.content.bytes && !text)
         return tn_fail(err, TERN_USAGE, "a message has a \"role\" and a \"content\", both strings");
+    if (!turn.content.bytes) /* some templates write it in any case */
+        turn.content.bytes = "";
     tern_status status = tern_conversation_add(c, &turn, err);
     tn_json_io_free(text);
     return status;

@@ -106,10 +106,25 @@ class Lines(Jsonl):
             counts = [r["usage"]["prompt_tokens"] for r in (with_nul, without, shorter)]
             self.assertGreater(counts[0], counts[2])
         self.assertIn('"system" contains NUL', self.error({"set": {"system": "a\0b"}}))
-        for role in ("user\0", "system\0x"):
-            self.assertIn("role", self.error({"role": role, "content": "Hello"}))
+        reply, = self.last([{"role": "user\0", "content": "Hello"}])
+        self.assertEqual(reply, {"ok": True})  # an unknown role requests no answer
         reply, = self.last([user("Hello", id="\0")], "-n", "1")
         self.assertEqual(reply["id"], "\0")
+
+    def test_calls_without_content(self):
+        """The template of LFM2 writes the content of every message: the same as an empty one."""
+        template = os.path.join(command.ROOT, "tests", "text", "templates", "lfm2.jinja")
+        calls = [{"id": "abcdefghi", "type": "function",
+                  "function": {"name": "f", "arguments": {}}}]
+        usages = []
+        for content in ({"content": ""}, {"content": None}, {}):
+            reply, = self.last([{"messages": [
+                user("Hi"), {"role": "assistant", "tool_calls": calls, **content},
+                {"role": "tool", "content": "3", "tool_call_id": "abcdefghi"}]}],
+                "-n", "2", "--template", template)
+            self.assertNotIn("error", reply)
+            usages.append((reply["usage"]["prompt_tokens"], reply["content"]))
+        self.assertEqual(usages, usages[:1] * 3)
 
     def test_errors_are_reported_and_the_conversation_continues(self):
         for line, words in ((b"x\n", "line 1"), (b"[]\n", "object"), (b'{"role":1}\n', "role"),
