@@ -24,13 +24,14 @@
  * has no effect on it.
  *
  * oneOf is read as anyOf: its alternatives should exclude each other.  The members of allOf are
- * merged into one schema: the properties of all of them, the narrower of two bounds; members whose
- * anyOf, enum or pattern differ are refused.  additionalProperties false in a member closes the
- * merged schema, not only that member, as libraries intend it.  Listed properties come first; if
- * additionalProperties is a schema or true, other keys follow, and two of them may be equal.
- * propertyNames limits the keys of an object without properties: by pattern, format and lengths, or
- * by an enum.  patternProperties may have one pattern, which matches none of the properties, and
- * then additionalProperties must be absent or false.
+ * merged into one schema: the properties of all of them, the narrower of two bounds, the patterns
+ * of all (at most 4 with a format); members whose anyOf, enum or format differ are refused.
+ * additionalProperties false in a member closes the merged schema, not only that member, as
+ * libraries intend it.  Listed properties come first; if additionalProperties is a schema or true,
+ * other keys follow, and two of them may be equal.  propertyNames limits the keys of an object
+ * without properties: by pattern, format and lengths, or by an enum.  patternProperties may have
+ * one pattern, which matches none of the properties, and then additionalProperties must be absent
+ * or false.
  *
  * A tuple has prefixItems, or an array of schemas in items as before JSON Schema 2020-12; then
  * additionalItems takes the place of items.  It has all of these items, unless minItems or maxItems

@@ -2,7 +2,8 @@
  *
  * Merges the subschemas of "allOf", keyword by keyword.
  *
- * Each keyword has its own rule: bounds narrow, lists of names join, members nest in a new "allOf".
+ * Each keyword has its own rule: bounds narrow, lists of names join, patterns are listed, members
+ * nest in a new "allOf".
  * Keywords without a rule must be equal.  Steps bound the size of the result, because references
  * can multiply it.
  */
@@ -10,8 +11,10 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "grammar/nfa.h"
 #include "grammar/schema_list.h"
 
 #define STEPS_PER_WORD 64u /* per member of JSON created, which bounds memory too */
@@ -183,6 +186,32 @@ static bool merge_bound(struct merge *m, const char *word, json_t *value)
     return differs(m, word);
 }
 
+/* Patterns become one text, separated by NUL, which a schema from outside cannot contain. */
+static bool merge_pattern(struct merge *m, const json_t *value)
+{
+    static const char word[] = "pattern";
+    const json_t *others = json_object_get(m->out, word);
+    const char *text = json_string_value(others), *end = text + json_string_length(others);
+    const size_t n = (size_t)(end - text) + 1, n_more = json_string_length(value);
+    uint32_t n_patterns = 1;
+    for (const char *p = text; p < end; p += strlen(p) + 1, n_patterns++)
+        if (strcmp(p, json_string_value(value)) == 0)
+            return true;
+    if (n_patterns > TN_NFA_MAX_EXPRESSIONS) {
+        m->status = tn_fail(m->err, TERN_LIMIT, "\"allOf\": more than %u times \"%s\"",
+                            TN_NFA_MAX_EXPRESSIONS, word);
+        return false;
+    }
+    char *both = tn_alloc(n + n_more);
+    if (!both)
+        return fail_memory(m);
+    memcpy(both, text, n);
+    memcpy(both + n, json_string_value(value), n_more);
+    json_t *merged = json_stringn(both, n + n_more);
+    tn_free(both);
+    return put(m, m->out, word, merged);
+}
+
 /* Copies arrays on first use: merging appends to them, and the caller's schema must not change. */
 static bool put_first(struct merge *m, const char *word, json_t *value)
 {
@@ -210,6 +239,8 @@ static bool merge_word(struct merge *m, const char *word, json_t *value)
         return merge_type(m, value);
     if (strcmp(word, "additionalProperties") == 0)
         return merge_additional(m, value);
+    if (strcmp(word, "pattern") == 0 && json_is_string(other) && json_is_string(value))
+        return merge_pattern(m, value);
     if (strcmp(word, "items") == 0)
         return put_both(m, m->out, word, other, value);
     return merge_bound(m, word, value);

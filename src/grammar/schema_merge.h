@@ -5,6 +5,8 @@
  *   {"allOf": [{"$ref": "#/$defs/named"}, {"properties": {"age": ...}}], "description": "..."}
  *     -> {"properties": {"name": ..., "age": ...}, "required": ["name"], "description": "..."}
  *
+ * Several patterns become one "pattern" whose parts are separated by NUL; a string matches all.
+ *
  * Libraries put "additionalProperties": false into each subschema although they name different
  * members.  So the result is closed and has the members of all subschemas.
  */

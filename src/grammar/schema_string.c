@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "grammar/nfa.h"
 #include "grammar/string_rule.h"
 
 #define LEAP_PAIR "(?:0[48]|[2468][048]|[13579][26])"
@@ -100,11 +101,18 @@ static tern_status read_text(const json_t *s, const char *word, const char **tex
 
 /* The string keywords of a schema. */
 struct words {
-    const char *expressions[3];
+    const char *expressions[TN_NFA_MAX_EXPRESSIONS + 2]; /* patterns, and those of the format */
     uint32_t n;       /* number of expressions */
     const char *name; /* keyword that they come from, for error details */
     struct tn_count_range length;
 };
+
+/* Adds patterns that NUL separates (schema_merge.h). */
+static void add_patterns(struct words *out, const char *text, size_t n)
+{
+    for (const char *p = text; p <= text + n && out->n < TN_NFA_MAX_EXPRESSIONS; p += strlen(p) + 1)
+        out->expressions[out->n++] = p;
+}
 
 static tern_status read_words(struct words *out, const json_t *s, struct tern_error *err)
 {
@@ -122,7 +130,7 @@ static tern_status read_words(struct words *out, const json_t *s, struct tern_er
     out->n = 0;
     out->name = pattern ? "\"pattern\"" : "\"format\"";
     if (pattern)
-        out->expressions[out->n++] = pattern;
+        add_patterns(out, pattern, json_string_length(json_object_get(s, "pattern")));
     for (uint32_t i = 0; format && i < 2 && format->expressions[i]; i++)
         out->expressions[out->n++] = format->expressions[i];
     return tn_ok(err);

@@ -52,8 +52,15 @@ static void unsupported_schemas_are_refused_with_their_path(void **state)
         {"{\"allOf\":[{\"$ref\":\"#/x\"}]}", 0, TERN_USAGE, "the schema has nothing at \"#/x\""},
         {"{\"allOf\":[{\"type\":\"null\"},{\"type\":[\"string\",\"array\"]}]}", 0, TERN_USAGE,
          "#: \"allOf\": no value has every \"type\""},
-        {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}],\"type\":\"string\"}", 0,
+        {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":5}],\"type\":\"string\"}", 0,
          TERN_UNSUPPORTED, "#: \"allOf\": its schemas differ in \"pattern\""},
+        {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"},{\"pattern\":\"c\"},"
+         "{\"pattern\":\"d\"},{\"pattern\":\"e\"}],\"type\":\"string\"}", 0, TERN_LIMIT,
+         "#: \"allOf\": more than 4 times \"pattern\""},
+        {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"},{\"pattern\":\"c\"}],"
+         "\"format\":\"email\",\"type\":\"string\"}", 0, TERN_LIMIT, "more than 4 expressions"},
+        {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"(?!b)\"}],\"type\":\"string\"}", 0,
+         TERN_UNSUPPORTED, "#: \"pattern\": look-ahead at character 0"},
         {"{\"allOf\":[{\"anyOf\":[{\"type\":\"null\"}]},{\"type\":\"null\"}]}", 0,
          TERN_UNSUPPORTED, "#: \"type\" is not supported together with \"anyOf\""},
         {"{\"type\":\"array\",\"uniqueItems\":true}", 0, TERN_UNSUPPORTED, "#: \"uniqueItems\""},
