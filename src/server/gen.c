@@ -223,11 +223,15 @@ static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
 static bool read_max_tokens(struct tn_gen *gen, const json_t *body,
                             const struct tn_server_model *model, struct tn_refusal *r)
 {
-    double requested = -2, requested_new = -2;
-    if (!tn_json_get_count(body, "max_tokens", -1, ANY_COUNT, &requested, r) ||
-        !tn_json_get_count(body, "max_completion_tokens", -1, ANY_COUNT, &requested_new, r))
-        return false;
-    requested = requested_new >= -1 ? requested_new : requested;
+    /* the newest name first; the last one is llama.cpp's */
+    static const char *const names[] = {"max_completion_tokens", "max_tokens", "n_predict"};
+    double requested = -2;
+    for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
+        double value = -2;
+        if (!tn_json_get_count(body, names[i], -1, ANY_COUNT, &value, r))
+            return false;
+        requested = requested >= -1 ? requested : value;
+    }
     if (requested == -1) /* limited by the plan only */
         requested = ANY_COUNT;
     gen->max_tokens = clamp_tokens(model, requested);

@@ -93,6 +93,33 @@ static bool refuse_members(const json_t *body, struct tn_refusal *r)
     return true;
 }
 
+static bool lists(const json_t *value, const char *name, char letter)
+{
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const char *item = json_string_value(json_array_get(value, i));
+        if (item && strcmp(item, name) == 0)
+            return true;
+    }
+    return json_is_string(value) && strchr(json_string_value(value), letter);
+}
+
+/* llama.cpp's list of the steps of sampling, as names or letters: an omitted one would be off. */
+static bool refuse_samplers(const json_t *body, struct tn_refusal *r)
+{
+    static const struct {
+        const char *name;
+        char letter;
+    } steps[] = {{"top_k", 'k'}, {"top_p", 'p'}, {"min_p", 'm'}, {"temperature", 't'}};
+    const json_t *value = tn_json_member(body, "samplers");
+    for (size_t i = 0; i < TN_COUNT_OF(steps) && !is_nothing(value); i++)
+        if (!lists(value, steps[i].name, steps[i].letter))
+            return tn_refuse(r, 400, "samplers",
+                             "\"samplers\" without \"%s\" is not supported; its own member turns "
+                             "it off: \"top_k\": 0, \"top_p\": 1, \"min_p\": 0, "
+                             "\"temperature\": 1", steps[i].name);
+    return true;
+}
+
 /* Requests may name the kinds of output that they accept. */
 static bool refuse_modalities(const json_t *body, struct tn_refusal *r)
 {
@@ -107,6 +134,6 @@ static bool refuse_modalities(const json_t *body, struct tn_refusal *r)
 
 bool tn_gen_refuse_others(const json_t *body, const char *own_form, struct tn_refusal *r)
 {
-    return refuse_numbers(body, r) && refuse_members(body, r) && refuse_modalities(body, r) &&
-           refuse_forms(body, own_form, r);
+    return refuse_numbers(body, r) && refuse_members(body, r) && refuse_samplers(body, r) &&
+           refuse_modalities(body, r) && refuse_forms(body, own_form, r);
 }

@@ -201,10 +201,14 @@ class Llama(serving.TestCase):
 
     def test_refusals(self):
         for more in ({"grammar": "root ::= x"}, {"json_schema": "{}"}, {"mirostat": 1},
-                     {"n_probs": 21}, {"prompt": None}, {"prompt": {}}, {"stop": 5}):
+                     {"n_probs": 21}, {"prompt": None}, {"prompt": {}}, {"stop": 5},
+                     {"samplers": ["top_k", "top_p", "min_p"]}, {"samplers": "kpm"}):
             self.post("/completion", dict({"prompt": "a"}, **more), 400)
         self.completion(grammar="", mirostat=0, dry_multiplier=0.0, json_schema=None,
-                        cache_prompt=True, id_slot=-1, samplers=["top_k"], n_predict=1)
+                        cache_prompt=True, id_slot=-1, samplers=[], n_predict=1)
+        for steps in ("edskypmxt", ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p",
+                                    "min_p", "xtc", "temperature"]):
+            self.completion(samplers=steps, n_predict=1)
 
     def test_json_schema(self):
         schema = {"type": "object", "properties": {

@@ -132,6 +132,9 @@ class Ollama(serving.TestCase):
         self.whole("/api/generate", {"prompt": "Hi", "options": None, "format": "", "images": [],
                                      "suffix": "", "think": False, "stream": False,
                                      "unknown": 1, "keep_alive": 300, "raw": None})
+        for n_ctx in (0, 8, 1024, 1 << 20):  # the context stays that of the server
+            self.assertEqual(self.whole("/api/generate", {"prompt": "Hi", "options": {
+                "num_predict": 20, "num_ctx": n_ctx, "temperature": 0}})["eval_count"], 20)
         self.assertEqual(self.whole("/api/generate", {
             "prompt": "Hi", "options": {"num_predict": 3, "unknown": {}}})["eval_count"], 3)
 

@@ -102,6 +102,10 @@ class OpenAI(serving.TestCase):
         self.assertEqual(a["choices"][1]["message"], b["choices"][0]["message"])
 
     def test_lengths(self):
+        self.assertEqual(self.chat("Hi", max_tokens=None, n_predict=3)["usage"]
+                         ["completion_tokens"], 3)
+        self.assertEqual(self.chat("Hi", n_predict=9, max_tokens=2)["usage"]["completion_tokens"],
+                         2)
         self.assertEqual(self.chat("Hi", max_tokens=9, max_completion_tokens=2)["usage"]
                          ["completion_tokens"], 2)
         for huge in (-1, 2 ** 31, 2 ** 63, 1e308):
@@ -408,6 +412,7 @@ class OpenAI(serving.TestCase):
         fields = {"temperature": (-1, 3, 1e308, 2 ** 31, 2 ** 63, "5", []),
                   "top_p": (-1, 1e308, 2 ** 63, "5", []), "n": (-1, 0, 9, 1e308, 2 ** 63, "5", []),
                   "max_tokens": (-2, "5", [], 1.5), "max_completion_tokens": (-2, "5", []),
+                  "n_predict": (-2, "5"), "samplers": (["top_k", "typ_p"], "kp"),
                   "seed": (1.5, 1e308, "5", []), "top_logprobs": (-1, 21, 2 ** 63, "5", []),
                   "presence_penalty": (-3, 3, 1e308, 2 ** 63, "5", []),
                   "frequency_penalty": (-3, 3, 1e308, "5", []), "top_k": (-2, 1e308, "5", []),
