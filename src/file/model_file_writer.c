@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes a .tern file (model_file_writer.h has the order of calls).  Data goes through a buffer of
- * one hash chunk: a full buffer is hashed and written at once, in a large file to an offset at
- * which the system can use huge pages.  The head is kept in memory (its size does not depend on the
- * weights) and written last, so that a part file without a head is never mistaken for a model.
+ * Writes a .tern file (model_file_writer.h has the order of calls).  Data goes through buffers of
+ * one hash chunk (chunk_writer.h): a full one is hashed and written by a second thread, in a large
+ * file to an offset at which the system can use huge pages.  The head is kept in memory (its size
+ * does not depend on the weights) and written last, so that a part file without a head is never
+ * mistaken for a model.
  */
 #define XXH_INLINE_ALL
 #include "file/model_file_writer.h"
@@ -16,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/error.h"
+#include "file/chunk_writer.h"
 #include "file/model_file.h"
 #include "plat/plat.h"
 
@@ -32,9 +34,9 @@ struct tn_mwriter {
     unsigned char *head; /* [header.data.offset], NULL before begin */
     struct tern_file_header header;
 
-    unsigned char *chunk; /* [TERN_FILE_CHUNK] data not written yet */
-    uint64_t position;    /* bytes of data so far, including those in the chunk */
-    uint32_t i_current;   /* the current tensor */
+    struct tn_chunk_writer chunks; /* data not written yet; none when the file is sealed */
+    uint64_t position;  /* bytes of data so far, including those in the chunk */
+    uint32_t i_current; /* the current tensor */
     bool is_sealed;
 };
 
@@ -42,12 +44,12 @@ struct tn_mwriter {
 
 static void free_writer(struct tn_mwriter *w)
 {
+    tn_chunk_writer_fini(&w->chunks);
     tn_file_close(w->file);
     tn_free(w->path);
     tn_free(w->part_path);
     tn_free(w->tensors);
     tn_free(w->head);
-    tn_free_aligned(w->chunk);
     tn_free(w);
 }
 
@@ -85,9 +87,8 @@ tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct 
         return tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
     w->path = tn_path_target(path);
     w->part_path = tn_mwriter_part_of(path);
-    w->chunk = tn_alloc_aligned(TERN_FILE_CHUNK, TERN_FILE_ALIGN);
     tern_status status = TERN_OK;
-    if (!w->path || !w->part_path || !w->chunk) {
+    if (!w->path || !w->part_path || !tn_chunk_writer_init(&w->chunks)) {
         status = tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
     } else {
         status = tn_file_create_part(&w->file, w->part_path, err);
@@ -109,6 +110,7 @@ void tn_mwriter_abort(struct tn_mwriter *writer)
 {
     if (!writer)
         return;
+    tn_chunk_writer_fini(&writer->chunks);
     tn_file_abort_part(writer->file);
     writer->file = NULL;
     free_writer(writer);
@@ -332,25 +334,32 @@ uint64_t tn_mwriter_file_bytes(const struct tn_mwriter *writer)
 
 /* ---- data ---- */
 
-static tern_status write_at(struct tn_mwriter *w, uint64_t offset, const void *bytes, size_t n,
-                            struct tern_error *err)
+/* `status` of a write of n bytes, or that the disk is too full for them. */
+static tern_status explain(const struct tn_mwriter *w, tern_status status, size_t n,
+                           struct tern_error *err)
 {
-    tern_status status = tn_file_write_at(w->file, offset, bytes, n, err);
-    uint64_t n_free = status ? tn_disk_free_bytes(w->part_path) : UINT64_MAX;
+    const uint64_t n_free = status ? tn_disk_free_bytes(w->part_path) : UINT64_MAX;
     return n_free < n ? fail_space(w, n_free, err) : status;
 }
 
-/* Hashes and writes the chunk, which ends at `position`. */
+static tern_status write_at(struct tn_mwriter *w, uint64_t offset, const void *bytes, size_t n,
+                            struct tern_error *err)
+{
+    return explain(w, tn_file_write_at(w->file, offset, bytes, n, err), n, err);
+}
+
+/* Passes on the chunk, which ends at `position`. */
 static tern_status flush_chunk(struct tn_mwriter *w, struct tern_error *err)
 {
-    if (w->position == 0)
-        return TERN_OK;
-    uint64_t i_chunk = (w->position - 1) / TERN_FILE_CHUNK;
-    uint64_t begin = i_chunk * TERN_FILE_CHUNK;
-    size_t n = (size_t)(w->position - begin);
-    uint64_t hash = XXH3_64bits(w->chunk, n);
-    memcpy(w->head + w->header.hashes.offset + i_chunk * sizeof hash, &hash, sizeof hash);
-    return write_at(w, w->header.data.offset + begin, w->chunk, n, err);
+    const uint64_t i_chunk = (w->position - 1) / TERN_FILE_CHUNK;
+    const uint64_t begin = i_chunk * TERN_FILE_CHUNK;
+    const struct tn_chunk chunk = {
+        .file = w->file,
+        .offset = w->header.data.offset + begin,
+        .n_bytes = (size_t)(w->position - begin),
+        .hash = w->head + w->header.hashes.offset + i_chunk * sizeof(uint64_t),
+    };
+    return explain(w, tn_chunk_writer_put(&w->chunks, chunk, err), chunk.n_bytes, err);
 }
 
 /* Appends bytes to the data; NULL bytes are zeros. */
@@ -361,10 +370,10 @@ static tern_status emit(struct tn_mwriter *w, const unsigned char *bytes, uint64
         size_t used = (size_t)(w->position % TERN_FILE_CHUNK);
         size_t part = (size_t)TN_MIN(n, (uint64_t)(TERN_FILE_CHUNK - used));
         if (bytes) {
-            memcpy(w->chunk + used, bytes, part);
+            memcpy(tn_chunk_writer_buffer(&w->chunks) + used, bytes, part);
             bytes += part;
         } else {
-            memset(w->chunk + used, 0, part);
+            memset(tn_chunk_writer_buffer(&w->chunks) + used, 0, part);
         }
         w->position += part;
         n -= part;
@@ -469,14 +478,15 @@ tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err)
         return tn_fail(err, TERN_INTERNAL,
                        "%" PRIu64 " bytes of data were written, %" PRIu64 " were declared",
                        w->position, w->data_bytes);
-    if (w->position % TERN_FILE_CHUNK != 0) {
-        tern_status status = flush_chunk(w, err);
-        if (status)
-            return status;
-    }
+    tern_status status = w->position % TERN_FILE_CHUNK ? flush_chunk(w, err) : TERN_OK;
+    if (!status)
+        status = explain(w, tn_chunk_writer_wait(&w->chunks, err), TERN_FILE_CHUNK, err);
+    if (status)
+        return status;
+    tn_chunk_writer_fini(&w->chunks);
     memcpy(w->head + w->header.tensors.offset, w->tensors, w->n_tensors * sizeof *w->tensors);
     hash_head(w);
-    tern_status status = write_at(w, 0, w->head, (size_t)w->header.data.offset, err);
+    status = write_at(w, 0, w->head, (size_t)w->header.data.offset, err);
     w->is_sealed = !status;
     return status;
 }
@@ -514,6 +524,7 @@ tern_status tn_mwriter_set_cache(struct tn_mwriter *writer, uint32_t cache, stru
 tern_status tn_mwriter_commit(struct tn_mwriter *writer, struct tern_error *err)
 {
     struct tn_mwriter *w = writer;
+    tn_chunk_writer_fini(&w->chunks); /* nothing to do if sealed */
     tern_status status = w->is_sealed ? tn_file_sync(w->file, err)
                                       : tn_fail(err, TERN_INTERNAL, "%s: commit of an incomplete "
                                                                     "file", w->path);
