@@ -42,7 +42,8 @@ tern_status tn_llama3_factors(struct tn_config_import *out, const struct tn_llam
 /* YaRN's factor of rotated queries and keys. */
 double tn_yarn_magnitude(double factor);
 
-/* Multiplies the cosines and sines of all layers.  TERN_INPUT: the result is out of range. */
+/* Multiplies the cosines and sines of all layers that are not local.  TERN_INPUT: the result is out
+ * of range. */
 tern_status tn_magnify_rotations(struct tn_config_import *out, double magnitude,
                                  struct tern_error *err);
 

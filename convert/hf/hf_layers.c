@@ -276,7 +276,7 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
                            json_number_value(theta), json_number_value(other), keys[i]);
         rotation->theta = theta_of(out->family, theta);
         status = parse_partial(out, rope, err);
-        if (status == TERN_OK && out->family->has_local_layers)
+        if (status == TERN_OK && out->family->has_local_layers && !out->family->scales_full_layers)
             status = parse_full_scaling(out, rope, err);
         else if (status == TERN_OK)
             status = parse_scaling(out, rotation, root, rope, keys[i], err);

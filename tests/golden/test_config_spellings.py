@@ -72,6 +72,22 @@ class Spellings(Case):
         info = json.loads(self.ok("info", scratch("spelling.tern"), "--json").text)
         self.assertEqual(info["context"], 40960)
 
+    def test_olmo3(self):
+        """Scaling applies to layers without a window, also where it is not listed by kind."""
+        yarn = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64,
+                "attention_factor": 1.2079441541679836, "beta_fast": 32.0, "beta_slow": 1.0}
+        plain = {"rope_type": "default", "rope_theta": 500000}
+        folder = Folder("tiny-olmo2", DENSE)
+        c = {k: v for k, v in folder.config.items() if not k.startswith("rope_")}
+        folder.config = dict(c, model_type="olmo3", sliding_window=5,
+                             layer_types=["sliding_attention", "full_attention"])
+        by_kind = {"full_attention": dict(yarn, rope_theta=500000), "sliding_attention": plain}
+        scaled = self.check(folder, {"rope_theta": 500000, "rope_scaling": yarn},
+                            {"rope_parameters": by_kind})
+        folder.config = dict(c, model_type="olmo2", rope_parameters=plain)
+        self.assertNotEqual(scaled, self.logits(self.convert(folder.write(scratch("plain")),
+                                                             "plain"), ids=IDS))
+
     def test_longrope_of_early_files(self):
         folder = Folder("tiny-phi4-mini", DENSE)
         rope = folder.config["rope_scaling"]

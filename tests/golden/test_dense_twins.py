@@ -107,6 +107,23 @@ class DenseTwins(command.TestCase):
         self.check(folder, common_keys("olmo2", folder.config),
                    llama_tensors(folder, OLMO_NORMS, False))
 
+    def test_olmo3(self):
+        """The architecture of OLMo 2 with windows, and YaRN in the other layers."""
+        folder = Dense("tiny-olmo2")
+        yarn = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64}
+        folder.config.update(model_type="olmo3", sliding_window=5, rope_scaling=yarn,
+                             layer_types=["sliding_attention", "full_attention"])
+        keys = common_keys("olmo2", folder.config)
+        for name, kind, value in (
+                ("attention.sliding_window", gguf.U32, 5), ("rope.scaling.factor", gguf.F32, 8.0),
+                ("attention.sliding_window_pattern", (gguf.ARRAY, gguf.BOOL), [True, False]),
+                ("rope.scaling.type", gguf.STRING, "yarn"),
+                ("rope.scaling.yarn_attn_factor", gguf.F32, 1.2079441541679836),
+                ("rope.scaling.original_context_length", gguf.U32, 64)):
+            keys.append((f"olmo2.{name}", kind, value))
+        folder.path = folder.write(scratch("olmo3"))
+        self.check(folder, keys, llama_tensors(folder, OLMO_NORMS, False))
+
     def test_gpt_bigcode(self):
         folder = Dense("tiny-gpt-bigcode")
         c = folder.config

@@ -125,6 +125,17 @@ def granite(r):
                 residual_multiplier=r.uniform(0.1, 0.4))
 
 
+def olmo3(r):
+    """Keys of transformers 5, by kind of layer; the reference knows the graph as OLMo 2."""
+    c = common(r)
+    theta = c["rope_theta"]
+    kinds = r.choices(("sliding_attention", "full_attention"), k=c["num_hidden_layers"])
+    full = dict(scaling(r) or {"rope_type": "default"}, rope_theta=theta)
+    local = {"rope_type": "default", "rope_theta": r.choice((theta, 1e4))}
+    return dict(c, layer_types=kinds, sliding_window=r.randint(1, 40), rope_theta=None,
+                rope_parameters={"full_attention": full, "sliding_attention": local})
+
+
 def starcoder2(r):
     c = without_head_dim(r)
     return dict(c, norm_epsilon=c.pop("rms_norm_eps"), hidden_act=r.choice(GELUS),
@@ -173,6 +184,7 @@ RECIPES = {"llama": ("llama3", llama), "mistral": ("llama3", mistral), "qwen2": 
            "qwen3": ("qwen3", qwen3), "gemma2": ("gemma2", gemma2), "gemma3": ("gemma3", gemma3),
            "phi3": ("phi3", phi3), "phi4": ("phi4", phi4), "smollm3": ("smollm3", smollm3),
            "granite": ("granite", granite), "olmo2": ("olmo2", common),
+           "olmo3": ("olmo2", olmo3),
            "starcoder2": ("starcoder2", starcoder2), "gpt2": ("gpt2", gpt2),
            "bigcode": ("bigcode", bigcode), "neox": ("neox", neox), "opt": ("opt", opt),
            "codegen": ("codegen", codegen)}
