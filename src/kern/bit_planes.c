@@ -61,21 +61,29 @@ const uint8_t *tn_bit_planes_row(const struct tn_bit_planes *w, uint32_t row, ui
 
 /* ---- packing ---- */
 
-/* Packs a group of 128 codes of `bits` bits: code j is stored in byte j % n_bytes, field j /
- * n_bytes. */
-static TN_ALWAYS_INLINE void put_group_of(uint8_t *dst, const uint8_t code[TN_PLANE_COLS],
-                                          uint32_t bits)
+#define GROUP_WORDS (TN_PLANE_COLS / 8)
+#define BYTES(b) (0x0101010101010101u * (uint8_t)(b)) /* eight times */
+
+/* Codes of TN_PLANE_COLS columns, zeros past the last one.  They are shifted eight at a time:
+ * compilers widen single bytes to 32 bits for that. */
+union group {
+    uint8_t byte[TN_PLANE_COLS];
+    uint64_t word[GROUP_WORDS];
+};
+
+/* Packs codes of `bits` bits: code j is stored in byte j % n_bytes, field j / n_bytes. */
+static TN_ALWAYS_INLINE void put_group_of(uint8_t *dst, const union group *code, uint32_t bits)
 {
-    const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits;
-    uint8_t group[TN_PLANE_COLS / 2] = {0}; /* not dst, which may be where the codes are stored */
+    const uint32_t n_words = GROUP_WORDS / 8 * bits;
+    uint64_t packed[GROUP_WORDS / 2] = {0};
     for (uint32_t field = 0; field < 8 / bits; field++)
-        for (uint32_t j = 0; j < n_bytes; j++)
-            group[j] |= (uint8_t)(code[field * n_bytes + j] << field * bits);
-    memcpy(dst, group, n_bytes);
+        for (uint32_t i = 0; i < n_words; i++)
+            packed[i] |= code->word[field * n_words + i] << field * bits;
+    memcpy(dst, packed, n_words * sizeof *packed);
 }
 
 /* The same, with the number of bits a compile-time constant. */
-static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t bits)
+static void put_group(uint8_t *dst, const union group *code, uint32_t bits)
 {
     if (bits == 1)
         put_group_of(dst, code, 1);
@@ -132,11 +140,16 @@ static float norm_above(double sum, uint32_t shift)
 }
 
 /* u of n columns from c on; intermediate values are modulo 256. */
-static void row_codes(uint8_t *u, const struct row_form *f, uint32_t c, uint32_t n)
+static void row_codes(union group *u, const struct row_form *f, uint32_t c, uint32_t n)
 {
     const int8_t *q = f->q + c, *offsets = f->offsets + c;
+    const uint64_t kept = BYTES(0xFFu << f->shift);
     for (uint32_t j = 0; j < n; j++)
-        u[j] = (uint8_t)(((uint32_t)(q[j] - (offsets[j] & f->keep)) << f->shift) + f->bias);
+        u->byte[j] = (uint8_t)(q[j] - (offsets[j] & f->keep));
+    for (uint32_t i = 0; i < GROUP_WORDS; i++)
+        u->word[i] = u->word[i] << f->shift & kept;
+    for (uint32_t j = 0; j < n; j++)
+        u->byte[j] = (uint8_t)(u->byte[j] + f->bias);
 }
 
 /* Sum of squares of u - bias. */
@@ -164,14 +177,14 @@ static uint32_t sum_of_open(const uint8_t *u, uint32_t n, uint32_t open, uint32_
     return (uint32_t)sum;
 }
 
-/* The `bits` bits of u above the `open` lowest; the group may be incomplete. */
-static void put_bits(uint8_t *dst, const uint8_t *u, uint32_t n, uint32_t bits, uint32_t open)
+/* The `bits` bits of u above the `open` lowest. */
+static void put_bits(uint8_t *dst, const union group *u, uint32_t bits, uint32_t open)
 {
-    const uint8_t mask = (uint8_t)((1 << bits) - 1);
-    uint8_t code[TN_PLANE_COLS] = {0};
-    for (uint32_t j = 0; j < n; j++)
-        code[j] = (uint8_t)(u[j] >> open) & mask;
-    put_group(dst, code, bits);
+    const uint64_t mask = BYTES((1u << bits) - 1);
+    union group code;
+    for (uint32_t i = 0; i < GROUP_WORDS; i++)
+        code.word[i] = u->word[i] >> open & mask;
+    put_group(dst, &code, bits);
 }
 
 /* The norms of a row, stored beside its bits. */
@@ -187,13 +200,13 @@ static struct row_norms pack_row(uint8_t *const dst[TN_MAX_PLANES], const struct
     uint64_t squares = 0, open_squares[TN_MAX_PLANES] = {0};
     for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS) {
         const uint32_t n = TN_MIN(TN_PLANE_COLS, cols - c);
-        uint8_t u[TN_PLANE_COLS];
-        row_codes(u, f, c, n);
-        squares += sum_of_values(u, n, f->bias);
+        union group u = {{0}};
+        row_codes(&u, f, c, n);
+        squares += sum_of_values(u.byte, n, f->bias);
         for (uint32_t i = 0; i < n_planes; i++) {
             const uint32_t open = tn_bit_planes_bits(n_planes) - tn_bit_planes_bits(i + 1);
-            put_bits(dst[i] + c / 8 * tn_plane_bits(i), u, n, tn_plane_bits(i), open);
-            open_squares[i] += open ? sum_of_open(u, n, open, f->shift) : 0;
+            put_bits(dst[i] + c / 8 * tn_plane_bits(i), &u, tn_plane_bits(i), open);
+            open_squares[i] += open ? sum_of_open(u.byte, n, open, f->shift) : 0;
         }
     }
     struct row_norms norms = {.values = norm_above((double)squares, f->shift)};
