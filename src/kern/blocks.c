@@ -40,60 +40,7 @@ static size_t cell_at(struct tn_block_shape s, uint32_t cols, uint32_t col)
            col % TN_SPAN_COLS / TN_CELL_COLS * tn_cell_bytes(s);
 }
 
-/* ---- sources ---- */
-
-/* A block of a GGUF file: its size and the offsets of its halves and words. */
-struct source {
-    uint32_t n_bytes, half[2], words;
-};
-
-static struct source source_of(uint32_t layout)
-{
-    switch (layout) {
-    case TERN_LAYOUT_Q8_0:
-        return (struct source){34, {0, 0}, 0};
-    case TERN_LAYOUT_Q4_0:
-    case TERN_LAYOUT_IQ4_NL:
-        return (struct source){18, {0, 0}, 0};
-    case TERN_LAYOUT_Q4_1:
-        return (struct source){20, {0, 2}, 0};
-    case TERN_LAYOUT_Q5_0:
-        return (struct source){22, {0, 0}, 0};
-    case TERN_LAYOUT_Q5_1:
-        return (struct source){24, {0, 2}, 0};
-    case TERN_LAYOUT_IQ4_XS:
-        return (struct source){136, {0, 2}, 4};
-    case TERN_LAYOUT_Q2_K:
-        return (struct source){84, {80, 82}, 0};
-    case TERN_LAYOUT_Q3_K:
-        return (struct source){110, {108, 0}, 96};
-    case TERN_LAYOUT_Q4_K:
-        return (struct source){144, {0, 2}, 4};
-    case TERN_LAYOUT_Q5_K:
-        return (struct source){176, {0, 2}, 4};
-    default:
-        assert(layout == TERN_LAYOUT_Q6_K);
-        return (struct source){210, {208, 0}, 192};
-    }
-}
-
-size_t tn_blocks_source_bytes(uint32_t layout, uint32_t cols)
-{
-    return (size_t)(cols / tn_block_shape(layout).block) * source_of(layout).n_bytes;
-}
-
-bool tn_blocks_are_finite(const uint8_t *source, uint32_t layout, uint32_t n_rows, uint32_t cols)
-{
-    const struct tn_block_shape s = tn_block_shape(layout);
-    const struct source f = source_of(layout);
-    const uint32_t n_scales = layout == TERN_LAYOUT_IQ4_XS ? 1 : s.n_halves;
-    const size_t n_blocks = (size_t)n_rows * (cols / s.block);
-    uint32_t n_special = 0;
-    for (size_t i = 0; i < n_blocks; i++, source += f.n_bytes)
-        for (uint32_t k = 0; k < n_scales; k++)
-            n_special += (tn_load_u16(source + f.half[k]) & 0x7C00u) == 0x7C00u;
-    return n_special == 0;
-}
+/* ---- blocks of GGUF files ---- */
 
 /* Splits n bytes: low nibbles to code, high nibbles to code + n. */
 static void split_nibbles(uint8_t *restrict code, const uint8_t *restrict b, uint32_t n)
@@ -119,12 +66,55 @@ static TN_ALWAYS_INLINE void add_bits(uint8_t *restrict code, const uint8_t *res
         code[i] |= (uint8_t)((b[i] >> shift & mask) << to);
 }
 
-static void codes_q5_k(uint8_t *code, const uint8_t *b)
+/* Functions that take the codes of a block, one byte each, from its bytes. */
+
+static void codes_8(uint8_t *code, const uint8_t *b)
+{
+    memcpy(code, b, 32);
+}
+
+static void codes_4(uint8_t *code, const uint8_t *b)
+{
+    split_nibbles(code, b, 16);
+}
+
+static void codes_5(uint8_t *code, const uint8_t *b)
+{
+    codes_4(code, b + 4);
+    add_fifth(code, tn_load_u32(b));
+}
+
+static void codes_iq4_xs(uint8_t *code, const uint8_t *b)
+{
+    for (uint32_t j = 0; j < 8; j++)
+        codes_4(code + 32 * j, b + 16 * j);
+}
+
+static void codes_q2_k(uint8_t *code, const uint8_t *b)
+{
+    memset(code, 0, TN_SPAN_COLS);
+    for (uint32_t j = 0; j < 8; j++)
+        add_bits(code + 32 * j, b + 32 * (j / 4), 2 * (j % 4), 3, 0);
+}
+
+static void codes_q3_k(uint8_t *code, const uint8_t *b)
+{
+    codes_q2_k(code, b + 32);
+    for (uint32_t j = 0; j < 8; j++)
+        add_bits(code + 32 * j, b, j, 1, 2);
+}
+
+static void codes_q4_k(uint8_t *code, const uint8_t *b)
 {
     for (uint32_t n = 0; n < 4; n++)
-        split_nibbles(code + 64 * n, b + 48 + 32 * n, 32);
+        split_nibbles(code + 64 * n, b + 32 * n, 32);
+}
+
+static void codes_q5_k(uint8_t *code, const uint8_t *b)
+{
+    codes_q4_k(code, b + 32);
     for (uint32_t j = 0; j < 8; j++)
-        add_bits(code + 32 * j, b + 16, j, 1, 4);
+        add_bits(code + 32 * j, b, j, 1, 4);
 }
 
 static void codes_q6_k(uint8_t *code, const uint8_t *b)
@@ -136,63 +126,60 @@ static void codes_q6_k(uint8_t *code, const uint8_t *b)
     }
 }
 
-/* Codes of two bits from the 64 bytes at `b`. */
-static void codes_2_bits(uint8_t *code, const uint8_t *b)
+/* A block of a GGUF file: its size, and the offsets of its parts. */
+struct source {
+    uint32_t n_bytes, half[2], words, codes;
+    void (*take_codes)(uint8_t *code, const uint8_t *b);
+};
+
+static const struct source *source_of(uint32_t layout)
 {
-    memset(code, 0, TN_SPAN_COLS);
-    for (uint32_t j = 0; j < 8; j++)
-        add_bits(code + 32 * j, b + 32 * (j / 4), 2 * (j % 4), 3, 0);
+    static const struct source sources[] = {
+#define SOURCE(name) [TERN_LAYOUT_##name - TERN_LAYOUT_Q8_0]
+        /*               bytes  halves  words codes */
+        SOURCE(Q8_0) = {34, {0, 0}, 0, 2, codes_8},
+        SOURCE(Q4_0) = {18, {0, 0}, 0, 2, codes_4},
+        SOURCE(Q4_1) = {20, {0, 2}, 0, 4, codes_4},
+        SOURCE(Q5_0) = {22, {0, 0}, 0, 2, codes_5},
+        SOURCE(Q5_1) = {24, {0, 2}, 0, 4, codes_5},
+        SOURCE(IQ4_NL) = {18, {0, 0}, 0, 2, codes_4},
+        SOURCE(IQ4_XS) = {136, {0, 2}, 4, 8, codes_iq4_xs},
+        SOURCE(Q2_K) = {84, {80, 82}, 0, 16, codes_q2_k},
+        SOURCE(Q3_K) = {110, {108, 0}, 96, 0, codes_q3_k},
+        SOURCE(Q4_K) = {144, {0, 2}, 4, 16, codes_q4_k},
+        SOURCE(Q5_K) = {176, {0, 2}, 4, 16, codes_q5_k},
+        SOURCE(Q6_K) = {210, {208, 0}, 192, 0, codes_q6_k},
+#undef SOURCE
+    };
+    return &sources[layout - TERN_LAYOUT_Q8_0];
 }
 
-static void codes_q3_k(uint8_t *code, const uint8_t *b)
+size_t tn_blocks_source_bytes(uint32_t layout, uint32_t cols)
 {
-    codes_2_bits(code, b + 32);
-    for (uint32_t j = 0; j < 8; j++)
-        add_bits(code + 32 * j, b, j, 1, 2);
+    return (size_t)(cols / tn_block_shape(layout).block) * source_of(layout)->n_bytes;
 }
 
-/* The codes of a block, one byte each. */
-static void take_codes(uint8_t *code, uint32_t layout, const uint8_t *b)
+/* Halves of a block that are scales: d, and dmin or m. */
+static uint32_t n_scales_of(struct tn_block_shape s)
 {
-    switch (layout) {
-    case TERN_LAYOUT_Q8_0:
-        memcpy(code, b + 2, 32);
-        break;
-    case TERN_LAYOUT_Q4_0:
-    case TERN_LAYOUT_IQ4_NL:
-        split_nibbles(code, b + 2, 16);
-        break;
-    case TERN_LAYOUT_Q4_1:
-        split_nibbles(code, b + 4, 16);
-        break;
-    case TERN_LAYOUT_Q5_0:
-        split_nibbles(code, b + 6, 16);
-        add_fifth(code, tn_load_u32(b + 2));
-        break;
-    case TERN_LAYOUT_Q5_1:
-        split_nibbles(code, b + 8, 16);
-        add_fifth(code, tn_load_u32(b + 4));
-        break;
-    case TERN_LAYOUT_IQ4_XS:
-        for (uint32_t j = 0; j < 8; j++)
-            split_nibbles(code + 32 * j, b + 8 + 16 * j, 16);
-        break;
-    case TERN_LAYOUT_Q2_K:
-        codes_2_bits(code, b + 16);
-        break;
-    case TERN_LAYOUT_Q3_K:
-        codes_q3_k(code, b);
-        break;
-    case TERN_LAYOUT_Q4_K:
-        for (uint32_t n = 0; n < 4; n++)
-            split_nibbles(code + 64 * n, b + 16 + 32 * n, 32);
-        break;
-    case TERN_LAYOUT_Q5_K:
-        codes_q5_k(code, b);
-        break;
-    default:
-        codes_q6_k(code, b);
-    }
+    return s.has_min ? 2 : 1;
+}
+
+static bool is_finite(const uint8_t *half)
+{
+    return (tn_load_u16(half) & 0x7C00u) != 0x7C00u;
+}
+
+bool tn_blocks_are_finite(const uint8_t *source, uint32_t layout, uint32_t n_rows, uint32_t cols)
+{
+    const struct tn_block_shape s = tn_block_shape(layout);
+    const struct source *f = source_of(layout);
+    const size_t n_blocks = (size_t)n_rows * (cols / s.block);
+    uint32_t n_special = 0;
+    for (size_t i = 0; i < n_blocks; i++, source += f->n_bytes)
+        for (uint32_t k = 0; k < n_scales_of(s); k++)
+            n_special += !is_finite(source + f->half[k]);
+    return n_special == 0;
 }
 
 /* ---- packing ---- */
@@ -236,13 +223,14 @@ static void pack_block(uint8_t *tile, uint32_t layout, uint32_t cols, uint32_t r
                        const uint8_t *b)
 {
     const struct tn_block_shape s = tn_block_shape(layout);
-    const struct source f = source_of(layout);
+    const struct source *f = source_of(layout);
     uint8_t code[TN_SPAN_COLS];
     for (uint32_t i = 0; i < s.n_halves; i++)
-        memcpy(tile + half_at(s, col, i) + 2 * row, b + f.half[i], 2);
+        memcpy(tile + half_at(s, col, i) + 2 * row, b + f->half[i], 2);
     for (uint32_t i = 0; i < s.n_words; i++)
-        memcpy(tile + span_at(s, cols, col) + (i * TN_TILE_ROWS + row) * 4, b + f.words + 4 * i, 4);
-    take_codes(code, layout, b);
+        memcpy(tile + span_at(s, cols, col) + 4 * (i * TN_TILE_ROWS + row), b + f->words + 4 * i,
+               4);
+    f->take_codes(code, b + f->codes);
     for (uint32_t c = 0; c < s.block; c += TN_CELL_COLS) {
         uint8_t *cell = tile + cell_at(s, cols, col + c) + 4 * row;
         put_bits(cell, code + c, s.low, 0);
@@ -254,7 +242,7 @@ void tn_blocks_pack(uint8_t *dst, uint32_t layout, const uint8_t *source, uint32
                     uint32_t cols)
 {
     const struct tn_block_shape s = tn_block_shape(layout);
-    const size_t tile_bytes = tn_tile_bytes(s, cols), n_bytes = source_of(layout).n_bytes;
+    const size_t tile_bytes = tn_tile_bytes(s, cols), n_bytes = source_of(layout)->n_bytes;
     memset(dst, 0, tn_blocks_bytes(layout, n_rows, cols));
     for (uint32_t row = 0; row < n_rows; row++)
         for (uint32_t col = 0; col < cols; col += s.block, source += n_bytes)
@@ -298,27 +286,28 @@ static uint32_t word_byte(const uint8_t *w, uint32_t i)
 
 /* The integers s and m of the j-th scale of a block of 256, from a row's words and from `high`,
  * which only IQ4_XS has. */
-static void integers(int32_t *scale, int32_t *minimum, uint32_t layout, const uint8_t *w,
-                     uint32_t high, uint32_t j)
+static void integers(int32_t *scale, int32_t *minimum, enum tn_block_scales scales,
+                     const uint8_t *w, uint32_t high, uint32_t j)
 {
     uint32_t s, m = 0;
-    switch (layout) {
-    case TERN_LAYOUT_Q2_K:
+    switch (scales) {
+    case TN_SCALES_Q2_K:
         s = word_byte(w, j) & 15;
         m = word_byte(w, j) >> 4;
         break;
-    case TERN_LAYOUT_Q3_K:
+    case TN_SCALES_Q3_K:
         s = (word_byte(w, j % 8) >> 4 * (j / 8) & 15) |
             (word_byte(w, 8 + j % 4) >> 2 * (j / 4) & 3) << 4;
         s -= 32;
         break;
-    case TERN_LAYOUT_Q6_K:
+    case TN_SCALES_Q6_K:
         s = (uint32_t)(int8_t)word_byte(w, j);
         break;
-    case TERN_LAYOUT_IQ4_XS:
+    case TN_SCALES_IQ4_XS:
         s = ((word_byte(w, j / 2) >> 4 * (j % 2) & 15) | (high >> 2 * j & 3) << 4) - 32;
         break;
-    default: /* Q4_K, Q5_K */
+    default:
+        assert(scales == TN_SCALES_Q4_K);
         s = j < 4 ? word_byte(w, j) & 63
                   : (word_byte(w, j + 4) & 15) | word_byte(w, j - 4) >> 6 << 4;
         m = j < 4 ? word_byte(w, j + 4) & 63
@@ -339,12 +328,12 @@ void tn_blocks_scale(float *scale, float *minimum, const struct tn_blocks *w, ui
         half[i] = tn_load_u16(tile + half_at(s, col, i) + 2 * r);
     *scale = tn_f16_to_f32((uint16_t)half[0]);
     *minimum = s.has_min ? tn_f16_to_f32((uint16_t)half[1]) : 0.0f;
-    if (s.block == TN_CELL_COLS) { /* the source adds m where we subtract M */
+    if (s.scales == TN_SCALES_F16) { /* the source adds m where we subtract M */
         *minimum = s.has_min ? -*minimum : 0.0f;
         return;
     }
     int32_t i_scale, i_minimum;
-    integers(&i_scale, &i_minimum, w->layout, tile + span_at(s, w->cols, col) + 4 * r, half[1],
+    integers(&i_scale, &i_minimum, s.scales, tile + span_at(s, w->cols, col) + 4 * r, half[1],
              col % TN_SPAN_COLS / s.sub);
     *scale *= (float)i_scale;
     *minimum *= (float)i_minimum;
@@ -357,9 +346,8 @@ uint64_t tn_blocks_find_bad(const struct tn_blocks *w)
     const uint32_t n_halves = w->cols / s.block * s.n_halves;
     for (uint64_t tile = 0; tile < n_bytes; tile += tn_tile_bytes(s, w->cols))
         for (uint32_t i = 0; i < n_halves * TN_TILE_ROWS; i++) {
-            const bool is_scale = w->layout != TERN_LAYOUT_IQ4_XS || i / TN_TILE_ROWS % 2 == 0;
             const uint64_t at = tile + 2 * i;
-            if (is_scale && (tn_load_u16(w->data + at) & 0x7C00u) == 0x7C00u)
+            if (i / TN_TILE_ROWS % s.n_halves < n_scales_of(s) && !is_finite(w->data + at))
                 return at;
         }
     return n_bytes;

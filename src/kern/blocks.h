@@ -36,6 +36,17 @@ enum tn_code {
     TN_CODE_TABLE,    /* q = tn_code_table[code] */
 };
 
+/* How the scales of a row's block are stored: as f16, or as integers, the factors of d and dmin, in
+ * the words.  Each is named after its first layout. */
+enum tn_block_scales {
+    TN_SCALES_F16,
+    TN_SCALES_Q2_K,
+    TN_SCALES_Q3_K,
+    TN_SCALES_Q4_K,
+    TN_SCALES_Q6_K,
+    TN_SCALES_IQ4_XS,
+};
+
 /* The parameters of a layout.  Functions inlined with a constant layout fold them away. */
 struct tn_block_shape {
     uint32_t block;    /* columns of a source block: 32 or 256; they share the halves */
@@ -47,6 +58,7 @@ struct tn_block_shape {
     uint32_t offset;
     enum tn_code code;
     bool has_min;
+    enum tn_block_scales scales;
 };
 
 static TN_ALWAYS_INLINE struct tn_block_shape tn_block_shape(uint32_t layout)
@@ -56,18 +68,18 @@ static TN_ALWAYS_INLINE struct tn_block_shape tn_block_shape(uint32_t layout)
     case TERN_LAYOUT_##name:                                                                       \
         return (struct tn_block_shape){__VA_ARGS__};
     /*            block halves words low high sub offset */
-    SHAPE(Q8_0, 32, 1, 0, 8, 0, 32, 0, TN_CODE_SIGNED, false)
-    SHAPE(Q4_0, 32, 1, 0, 4, 0, 32, 8, TN_CODE_UNSIGNED, false)
-    SHAPE(Q4_1, 32, 2, 0, 4, 0, 32, 0, TN_CODE_UNSIGNED, true)
-    SHAPE(Q5_0, 32, 1, 0, 4, 1, 32, 16, TN_CODE_UNSIGNED, false)
-    SHAPE(Q5_1, 32, 2, 0, 4, 1, 32, 0, TN_CODE_UNSIGNED, true)
-    SHAPE(IQ4_NL, 32, 1, 0, 4, 0, 32, 0, TN_CODE_TABLE, false)
-    SHAPE(IQ4_XS, 256, 2, 1, 4, 0, 32, 0, TN_CODE_TABLE, false)
-    SHAPE(Q2_K, 256, 2, 4, 2, 0, 16, 0, TN_CODE_UNSIGNED, true)
-    SHAPE(Q3_K, 256, 1, 3, 2, 1, 16, 4, TN_CODE_UNSIGNED, false)
-    SHAPE(Q4_K, 256, 2, 3, 4, 0, 32, 0, TN_CODE_UNSIGNED, true)
-    SHAPE(Q5_K, 256, 2, 3, 4, 1, 32, 0, TN_CODE_UNSIGNED, true)
-    SHAPE(Q6_K, 256, 1, 4, 4, 2, 16, 32, TN_CODE_UNSIGNED, false)
+    SHAPE(Q8_0, 32, 1, 0, 8, 0, 32, 0, TN_CODE_SIGNED, false, TN_SCALES_F16)
+    SHAPE(Q4_0, 32, 1, 0, 4, 0, 32, 8, TN_CODE_UNSIGNED, false, TN_SCALES_F16)
+    SHAPE(Q4_1, 32, 2, 0, 4, 0, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_F16)
+    SHAPE(Q5_0, 32, 1, 0, 4, 1, 32, 16, TN_CODE_UNSIGNED, false, TN_SCALES_F16)
+    SHAPE(Q5_1, 32, 2, 0, 4, 1, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_F16)
+    SHAPE(IQ4_NL, 32, 1, 0, 4, 0, 32, 0, TN_CODE_TABLE, false, TN_SCALES_F16)
+    SHAPE(IQ4_XS, 256, 2, 1, 4, 0, 32, 0, TN_CODE_TABLE, false, TN_SCALES_IQ4_XS)
+    SHAPE(Q2_K, 256, 2, 4, 2, 0, 16, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q2_K)
+    SHAPE(Q3_K, 256, 1, 3, 2, 1, 16, 4, TN_CODE_UNSIGNED, false, TN_SCALES_Q3_K)
+    SHAPE(Q4_K, 256, 2, 3, 4, 0, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q4_K)
+    SHAPE(Q5_K, 256, 2, 3, 4, 1, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q4_K)
+    SHAPE(Q6_K, 256, 1, 4, 4, 2, 16, 32, TN_CODE_UNSIGNED, false, TN_SCALES_Q6_K)
 #undef SHAPE
     default:
         return (struct tn_block_shape){0};

@@ -99,7 +99,16 @@ static TN_ALWAYS_INLINE floats byte_times(words v, const uint32_t byte, floats d
     return as_floats((ints)(v >> 8 * byte & 255)) * d;
 }
 
-/* Q4_K, Q5_K. */
+static TN_ALWAYS_INLINE void scales_f16(const struct span_scales *s, const uint8_t *halves,
+                                        uint32_t n_cells, const struct tn_block_shape shape)
+{
+    for (uint32_t j = 0; j < n_cells; j++, halves += 2 * TN_TILE_ROWS * shape.n_halves) {
+        store_floats(s->scale + j * s->stride, floats_of_halves(halves));
+        if (shape.has_min)
+            store_floats(s->minimum + j * s->stride, -floats_of_halves(halves + 2 * TN_TILE_ROWS));
+    }
+}
+
 static TN_ALWAYS_INLINE void scales_q4_k(const struct span_scales *s, const uint8_t *w, floats d,
                                          floats dmin)
 {
@@ -169,26 +178,27 @@ static TN_ALWAYS_INLINE void take_scales(const struct span_scales *s, const uint
 {
     const struct tn_block_shape shape = tn_block_shape(layout);
     const floats d = floats_of_halves(halves);
-    if (shape.block == TN_CELL_COLS) {
-        for (uint32_t j = 0; j < n_cells; j++, halves += 2 * TN_TILE_ROWS * shape.n_halves) {
-            store_floats(s->scale + j * s->stride, floats_of_halves(halves));
-            if (shape.has_min)
-                store_floats(s->minimum + j * s->stride,
-                             -floats_of_halves(halves + 2 * TN_TILE_ROWS));
-        }
-        return;
-    }
     const uint8_t *second = halves + 2 * TN_TILE_ROWS;
-    if (layout == TERN_LAYOUT_Q4_K || layout == TERN_LAYOUT_Q5_K)
-        scales_q4_k(s, w, d, floats_of_halves(second));
-    else if (layout == TERN_LAYOUT_Q6_K)
-        scales_q6_k(s, w, d);
-    else if (layout == TERN_LAYOUT_Q2_K)
+    switch (shape.scales) {
+    case TN_SCALES_F16:
+        scales_f16(s, halves, n_cells, shape);
+        break;
+    case TN_SCALES_Q2_K:
         scales_q2_k(s, w, d, floats_of_halves(second));
-    else if (layout == TERN_LAYOUT_Q3_K)
+        break;
+    case TN_SCALES_Q3_K:
         scales_q3_k(s, w, d);
-    else
+        break;
+    case TN_SCALES_Q4_K:
+        scales_q4_k(s, w, d, floats_of_halves(second));
+        break;
+    case TN_SCALES_Q6_K:
+        scales_q6_k(s, w, d);
+        break;
+    case TN_SCALES_IQ4_XS:
         scales_iq4_xs(s, w, d, words_of_halves(second));
+        break;
+    }
 }
 
 #endif

@@ -212,22 +212,6 @@ static TN_ALWAYS_INLINE void add_tile_span(float *dst, size_t dst_stride,
     }
 }
 
-static TN_ALWAYS_INLINE void gemv_rows(float *dst, const struct tn_blocks *w, uint32_t row_begin,
-                                       uint32_t row_end, const void *memory, const uint32_t layout,
-                                       const enum blocks_form form)
-{
-    _Alignas(64) float scale[SPAN_PARTS][TN_TILE_ROWS], minimum[SPAN_PARTS][TN_TILE_ROWS];
-    const struct span_scales scales = {scale[0], minimum[0], TN_TILE_ROWS};
-    memset(dst, 0, (row_end - row_begin) * sizeof *dst);
-    for (uint32_t row = row_begin; row < row_end; row += TN_TILE_ROWS, dst += TN_TILE_ROWS)
-        for (uint32_t col = 0; col < w->cols; col += TN_SPAN_COLS) {
-            const struct tile_span at = tile_span_of(w, row, col, layout);
-            const struct blocks_x x = blocks_x_of(form, memory, w->cols, col);
-            tile_scales(&scales, &at, layout);
-            add_tile_span(dst, 0, &at, &scales, &x, layout, form, GEMV_VECTORS, 1);
-        }
-}
-
 /* Up to this many inputs are multiplied without a panel: unpacking one would take longer, and
  * memory is fastest when whole tiles are read in order. */
 #define MAX_FEW_INPUTS 8u
@@ -253,11 +237,12 @@ static TN_ALWAYS_INLINE void add_tile_few(float *dst, size_t dst_stride,
     }
 }
 
-/* 2 to MAX_FEW_INPUTS inputs. */
-static TN_ALWAYS_INLINE void few_rows(float *dst, size_t dst_stride, const struct tn_blocks *w,
-                                      uint32_t row_begin, uint32_t row_end, const uint8_t *memory,
-                                      uint32_t n_tokens, const uint32_t layout,
-                                      const enum blocks_form form)
+/* The product for one input or for 2 to MAX_FEW_INPUTS. */
+static TN_ALWAYS_INLINE void multiply_tiles(float *dst, size_t dst_stride,
+                                            const struct tn_blocks *w, uint32_t row_begin,
+                                            uint32_t row_end, const uint8_t *memory,
+                                            uint32_t n_tokens, const bool is_one,
+                                            const uint32_t layout, const enum blocks_form form)
 {
     _Alignas(64) float scale[SPAN_PARTS][TN_TILE_ROWS], minimum[SPAN_PARTS][TN_TILE_ROWS];
     const struct span_scales scales = {scale[0], minimum[0], TN_TILE_ROWS};
@@ -272,7 +257,10 @@ static TN_ALWAYS_INLINE void few_rows(float *dst, size_t dst_stride, const struc
             for (uint32_t t = 0; t < n_tokens; t++)
                 x[t] = blocks_x_of(form, memory + t * x_bytes, w->cols, col);
             tile_scales(&scales, &at, layout);
-            add_tile_few(dst, dst_stride, &at, &scales, x, n_tokens, layout, form);
+            if (is_one)
+                add_tile_span(dst, 0, &at, &scales, x, layout, form, GEMV_VECTORS, 1);
+            else
+                add_tile_few(dst, dst_stride, &at, &scales, x, n_tokens, layout, form);
         }
 }
 
@@ -370,15 +358,15 @@ PANEL_KINDS(8)
 PANEL_KINDS(16)
 #undef PANEL_KINDS
 
-static void multiply_tiles(float *dst, size_t dst_stride, const struct panel *p, const uint8_t *x,
-                           uint32_t cols, uint32_t col, uint32_t n_tokens,
-                           const enum blocks_form form, multiply_fn *multiply)
+static void multiply_inputs(float *dst, size_t dst_stride, const struct panel *p, const uint8_t *x,
+                            uint32_t cols, uint32_t col, uint32_t n_tokens,
+                            const enum blocks_form form, multiply_fn *multiply)
 {
     const uint32_t most = form == FORM_8 ? TILE_INPUTS_8 : TILE_INPUTS_16;
     const size_t x_bytes = blocks_x_bytes(form, cols);
-    for (uint32_t n_tiles = tn_div_ceil_u32(n_tokens, most), n; n_tiles; n_tiles--) {
+    for (uint32_t n_groups = tn_div_ceil_u32(n_tokens, most), n; n_groups; n_groups--) {
         struct blocks_x inputs[8];
-        n = tn_div_ceil_u32(n_tokens, n_tiles);
+        n = tn_div_ceil_u32(n_tokens, n_groups);
         for (uint32_t t = 0; t < n; t++, x += x_bytes)
             inputs[t] = blocks_x_of(form, x, cols, col);
         multiply(dst, dst_stride, p, inputs, n);
@@ -389,9 +377,10 @@ static void multiply_tiles(float *dst, size_t dst_stride, const struct panel *p,
 
 typedef void unpack_fn(struct panel *p, const struct tn_blocks *w, uint32_t row, uint32_t col);
 
-static void gemm_rows(float *dst, size_t dst_stride, const struct tn_blocks *w, uint32_t row_begin,
-                      uint32_t row_end, const void *x, uint32_t n_tokens, struct panel *p,
-                      const enum blocks_form form, unpack_fn *unpack, multiply_fn *multiply)
+static void multiply_panels(float *dst, size_t dst_stride, const struct tn_blocks *w,
+                            uint32_t row_begin, uint32_t row_end, const void *x, uint32_t n_tokens,
+                            struct panel *p, const enum blocks_form form, unpack_fn *unpack,
+                            multiply_fn *multiply)
 {
     row_end = TN_MIN(row_end, w->rows);
     for (uint32_t col = 0; col < w->cols; col += TN_SPAN_COLS)
@@ -400,7 +389,7 @@ static void gemm_rows(float *dst, size_t dst_stride, const struct tn_blocks *w, 
             for (uint32_t t = 0; t < n_tokens && col == 0; t++)
                 memset(y + t * dst_stride, 0, PANEL_ROWS * sizeof *y);
             unpack(p, w, row, col);
-            multiply_tiles(y, dst_stride, p, x, w->cols, col, n_tokens, form, multiply);
+            multiply_inputs(y, dst_stride, p, x, w->cols, col, n_tokens, form, multiply);
         }
 }
 
@@ -441,8 +430,8 @@ static floats cell_f32(const struct panel *p, uint32_t r, uint32_t k, const floa
 
 /* The reference for rounding errors.  It goes through panels: slow for one input, but little
  * code. */
-static void gemv_rows_f32(float *dst, const struct tn_blocks *w, uint32_t row_begin,
-                          uint32_t row_end, const float *x, unpack_fn *unpack)
+static void multiply_f32(float *dst, const struct tn_blocks *w, uint32_t row_begin,
+                         uint32_t row_end, const float *x, unpack_fn *unpack)
 {
     const struct tn_block_shape s = tn_block_shape(w->layout);
     _Alignas(64) struct panel p;
@@ -475,17 +464,18 @@ static void gemv_rows_f32(float *dst, const struct tn_blocks *w, uint32_t row_be
     X(Q6_K, 6_16)
 
 #define BLOCKS_FORM(name, form)                                                                    \
-    static void gemv_##form##_##name(float *dst, const struct tn_blocks *w, uint32_t row_begin,    \
-                                     uint32_t row_end, const void *x)                              \
+    static void one_##form##_##name(float *dst, const struct tn_blocks *w, uint32_t row_begin,     \
+                                    uint32_t row_end, const void *x)                               \
     {                                                                                              \
-        gemv_rows(dst, w, row_begin, row_end, x, TERN_LAYOUT_##name, FORM_##form);                 \
+        multiply_tiles(dst, 0, w, row_begin, row_end, x, 1, true, TERN_LAYOUT_##name,              \
+                       FORM_##form);                                                               \
     }                                                                                              \
     static void few_##form##_##name(float *dst, size_t dst_stride, const struct tn_blocks *w,      \
                                     uint32_t row_begin, uint32_t row_end, const void *x,           \
                                     uint32_t n_tokens)                                             \
     {                                                                                              \
-        few_rows(dst, dst_stride, w, row_begin, row_end, x, n_tokens, TERN_LAYOUT_##name,          \
-                 FORM_##form);                                                                     \
+        multiply_tiles(dst, dst_stride, w, row_begin, row_end, x, n_tokens, false,                 \
+                       TERN_LAYOUT_##name, FORM_##form);                                           \
     }
 #define BLOCKS_LAYOUT(name, kind)                                                                  \
     BLOCKS_FORM(name, 8)                                                                           \
@@ -504,17 +494,17 @@ typedef void few_fn(float *dst, size_t dst_stride, const struct tn_blocks *w, ui
 
 /* The functions of a layout for one precision of the input. */
 struct blocks_functions {
-    tn_gemv_blocks_fn *gemv;
-    few_fn *few;
-    unpack_fn *unpack;
-    multiply_fn *multiply;
+    tn_gemv_blocks_fn *one;
+    few_fn *few;           /* for up to MAX_FEW_INPUTS */
+    unpack_fn *unpack;     /* for more: makes a panel */
+    multiply_fn *multiply; /* multiplies it */
 };
 
 static const struct blocks_functions blocks_functions[][2] = {
 #define BLOCKS_ROW(name, kind)                                                                     \
     [TERN_LAYOUT_##name - TERN_LAYOUT_Q8_0] = {                                                    \
-        {gemv_8_##name, few_8_##name, unpack_##name, multiply_##kind##_8},                         \
-        {gemv_16_##name, few_16_##name, unpack_##name, multiply_##kind##_16}},
+        {one_8_##name, few_8_##name, unpack_##name, multiply_##kind##_8},                          \
+        {one_16_##name, few_16_##name, unpack_##name, multiply_##kind##_16}},
     BLOCKS_LIST(BLOCKS_ROW)
 #undef BLOCKS_ROW
 };
@@ -535,15 +525,15 @@ static TN_ALWAYS_INLINE void multiply_blocks(float *dst, size_t dst_stride,
     if (n_tokens >= 2 && n_tokens <= MAX_FEW_INPUTS)
         f->few(dst, dst_stride, w, row_begin, row_end, x, n_tokens);
     else
-        gemm_rows(dst, dst_stride, w, row_begin, row_end, x, n_tokens, scratch, form, f->unpack,
-                  f->multiply);
+        multiply_panels(dst, dst_stride, w, row_begin, row_end, x, n_tokens, scratch, form,
+                        f->unpack, f->multiply);
 }
 
 #define BLOCKS_DEFINE(isa)                                                                         \
     void tn_gemv_blocks_f32_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin,       \
                                   uint32_t row_end, const float *x)                                \
     {                                                                                              \
-        gemv_rows_f32(dst, w, row_begin, row_end, x, functions_of(w, FORM_8)->unpack);             \
+        multiply_f32(dst, w, row_begin, row_end, x, functions_of(w, FORM_8)->unpack);             \
     }                                                                                              \
     BLOCKS_DEFINE_FORM(isa, 8)                                                                     \
     BLOCKS_DEFINE_FORM(isa, 16)
@@ -551,7 +541,7 @@ static TN_ALWAYS_INLINE void multiply_blocks(float *dst, size_t dst_stride,
     void tn_gemv_blocks_x##form##_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin, \
                                         uint32_t row_end, const void *x)                           \
     {                                                                                              \
-        functions_of(w, FORM_##form)->gemv(dst, w, row_begin, row_end, x);                         \
+        functions_of(w, FORM_##form)->one(dst, w, row_begin, row_end, x);                          \
     }                                                                                              \
     void tn_gemm_blocks_x##form##_##isa(float *dst, size_t dst_stride, const struct tn_blocks *w,  \
                                         uint32_t row_begin, uint32_t row_end, const void *x,       \
