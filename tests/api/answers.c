@@ -15,6 +15,7 @@
 
 #include "base/compiler.h"
 #include "demo.h"
+#include "events.h"
 
 static bool on_text(void *arg, const char *text, size_t n)
 {
@@ -71,14 +72,10 @@ void answers_schedule(uint32_t *out, uint32_t n_new, struct tern_engine *engine,
         r.arg = &list[k];
         assert_ok(tern_scheduler_submit(s, &r, &(uint64_t){0}, &e));
     }
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n_events;
-        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
-        for (size_t i = 0; i < n_events; i++)
-            if (events[i].kind == TERN_EVENT_TOKEN)
-                on_token(events[i].arg, events[i].id);
-    }
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));)
+        if (event->kind == TERN_EVENT_TOKEN)
+            on_token(event->arg, event->id);
     tern_scheduler_free(s);
     for (uint32_t k = 0; k < n; k++) {
         assert_int_equal(list[k].n, n_new);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/compiler.h"
+#include "events.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/scheduler.h"
@@ -103,13 +104,9 @@ static void take(const struct tern_event *e)
 
 static void run(struct tern_scheduler *s)
 {
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n;
-        assert_int_equal(tern_scheduler_step(s, &events, &n, &is_idle, NULL), TERN_OK);
-        for (size_t i = 0; i < n; i++)
-            take(&events[i]);
-    }
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));)
+        take(event);
 }
 
 struct asking {

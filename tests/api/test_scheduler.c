@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "demo.h"
+#include "events.h"
 #include "plat/plat.h"
 
 #define N_CTX 640u /* several blocks of the cache */
@@ -66,15 +67,11 @@ struct outcome {
 static struct outcome finish(struct tern_scheduler *s)
 {
     struct outcome out = {0};
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n_events;
-        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
-        for (size_t i = 0; i < n_events; i++) {
-            out.n[events[i].kind]++;
-            if (events[i].kind == TERN_EVENT_END)
-                out.end = events[i];
-        }
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));) {
+        out.n[event->kind]++;
+        if (event->kind == TERN_EVENT_END)
+            out.end = *event;
     }
     return out;
 }
@@ -190,27 +187,22 @@ static void log_probabilities_are_those_of_the_logits(void **state)
     assert_ok(tern_scheduler_submit(s, &r, &id, &e));
     r.prompt_logprobs = false, r.n_logprobs = 0;
     assert_ok(tern_scheduler_submit(s, &r, &other, &e));
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n;
-        assert_ok(tern_scheduler_step(s, &events, &n, &is_idle, &e));
-        for (size_t i = 0; i < n; i++) {
-            const struct tern_event *event = &events[i];
-            if (event->request != id) {
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));) {
+        if (event->request != id) {
+            assert_int_equal(event->n_logprobs, 0);
+        } else if (event->kind == TERN_EVENT_PROMPT) {
+            assert_int_equal(event->id, ids[n_seen]);
+            if (n_seen > 0)
+                check_logprobs(event, logits + (n_seen - 1) * (size_t)vocab, vocab, N_EACH);
+            else
                 assert_int_equal(event->n_logprobs, 0);
-            } else if (event->kind == TERN_EVENT_PROMPT) {
-                assert_int_equal(event->id, ids[n_seen]);
-                if (n_seen > 0)
-                    check_logprobs(event, logits + (n_seen - 1) * (size_t)vocab, vocab, N_EACH);
-                else
-                    assert_int_equal(event->n_logprobs, 0);
-                n_seen++;
-            } else if (event->kind == TERN_EVENT_TOKEN) {
-                float *row = logits + (n_ids - 1) * (size_t)vocab;
-                check_logprobs(event, row, vocab, N_EACH);
-                ids[n_ids++] = event->id;
-                assert_ok(tern_session_eval(session, &event->id, 1, row + vocab, &e));
-            }
+            n_seen++;
+        } else if (event->kind == TERN_EVENT_TOKEN) {
+            float *row = logits + (n_ids - 1) * (size_t)vocab;
+            check_logprobs(event, row, vocab, N_EACH);
+            ids[n_ids++] = event->id;
+            assert_ok(tern_session_eval(session, &event->id, 1, row + vocab, &e));
         }
     }
     assert_int_equal(n_seen, N_PROMPT);
@@ -253,19 +245,15 @@ static void logits_can_be_adjusted(void **state)
     assert_ok(tern_scheduler_submit(s, &r, &id, &e));
     r.adjust = forbid_all, r.n_logprobs = 0;
     assert_ok(tern_scheduler_submit(s, &r, &dead, &e));
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n_events;
-        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
-        for (size_t i = 0; i < n_events; i++) {
-            if (events[i].request == id && events[i].kind == TERN_EVENT_TOKEN) {
-                assert_int_equal(events[i].id, 100 + n++);
-                /* The model's value, although no other id could be chosen. */
-                assert_true(events[i].logprobs[0].logprob < -0.01f);
-            }
-            if (events[i].request == dead && events[i].kind == TERN_EVENT_END)
-                assert_int_equal(events[i].status, TERN_INTERNAL);
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));) {
+        if (event->request == id && event->kind == TERN_EVENT_TOKEN) {
+            assert_int_equal(event->id, 100 + n++);
+            /* The model's value, although no other id could be chosen. */
+            assert_true(event->logprobs[0].logprob < -0.01f);
         }
+        if (event->request == dead && event->kind == TERN_EVENT_END)
+            assert_int_equal(event->status, TERN_INTERNAL);
     }
     assert_int_equal(n, 10);
     tern_scheduler_free(s);
@@ -371,19 +359,15 @@ static void short_memory_ends_only_the_request_that_needs_it(void **state)
     assert_ok(tern_scheduler_create(&s, demo.engine, demo.model, &p, &e));
     assert_ok(tern_scheduler_submit(s, &longer, &long_id, &e));
     assert_ok(tern_scheduler_submit(s, &shorter, &short_id, &e));
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n;
-        assert_ok(tern_scheduler_step(s, &events, &n, &is_idle, &e));
-        for (size_t i = 0; i < n; i++) {
-            if (events[i].kind != TERN_EVENT_END)
-                continue;
-            n_ends++;
-            assert_int_equal(events[i].status, TERN_OK);
-            const bool is_long = events[i].request == long_id;
-            assert_int_equal(events[i].result.stop, is_long ? TERN_STOP_MEMORY : TERN_STOP_LENGTH);
-            assert_int_equal(events[i].result.n_new, is_long ? 7 : 200);
-        }
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));) {
+        if (event->kind != TERN_EVENT_END)
+            continue;
+        n_ends++;
+        assert_int_equal(event->status, TERN_OK);
+        const bool is_long = event->request == long_id;
+        assert_int_equal(event->result.stop, is_long ? TERN_STOP_MEMORY : TERN_STOP_LENGTH);
+        assert_int_equal(event->result.n_new, is_long ? 7 : 200);
     }
     assert_int_equal(n_ends, 2);
     tern_scheduler_free(s);

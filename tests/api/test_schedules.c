@@ -20,6 +20,7 @@
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "demo.h"
+#include "events.h"
 #include "plat/plat.h"
 
 #define TINY_PATH TERN_BUILD_DIR "/test_schedules_tiny.tern"
@@ -353,13 +354,9 @@ static void a_shared_prefix_is_computed_and_stored_once(void **state)
         requests[i].arg = &list[i];
         assert_ok(tern_scheduler_submit(s, &requests[i], &list[i].id, &e));
     }
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n;
-        assert_ok(tern_scheduler_step(s, &events, &n, &is_idle, &e));
-        for (size_t i = 0; i < n; i++)
-            running_take_event(events[i].arg, &events[i]);
-    }
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));)
+        running_take_event(event->arg, event);
     tern_scheduler_get_state(s, &full);
     for (uint32_t i = 0; i < N; i++) {
         running_check(&list[i]);
@@ -417,14 +414,10 @@ static void record_all(struct record *out, uint32_t n, uint32_t n_draft)
         r.sampler = (struct tern_sampler_params){.top_p = 1, .repeat_penalty = 1};
         assert_ok(tern_scheduler_submit(s, &r, &(uint64_t){0}, &e));
     }
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n_events;
-        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
-        for (size_t i = 0; i < n_events; i++)
-            if (events[i].kind != TERN_EVENT_PREFILL)
-                record_event(events[i].arg, &events[i]);
-    }
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));)
+        if (event->kind != TERN_EVENT_PREFILL)
+            record_event(event->arg, event);
     tern_scheduler_free(s);
 }
 

@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "demo.h"
 #include "engine/session.h"
+#include "events.h"
 #include "plat/plat.h"
 #include "talk.h"
 #include "tern/chat.h"
@@ -237,17 +238,13 @@ static void conversations_that_take_turns_compute_the_new_turn_only(void **state
                                            .ignore_eos = true, .n_system = N_SYSTEM, .n_turn = n,
                                            .sampler = {.top_p = 1, .repeat_penalty = 1}};
             assert_ok(tern_scheduler_submit(s, &r, &(uint64_t){0}, &e));
-            for (bool is_idle = false; !is_idle;) {
-                const struct tern_event *events;
-                size_t n_events;
-                assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
-                for (size_t i = 0; i < n_events; i++)
-                    if (events[i].kind == TERN_EVENT_END)
-                        assert_true(events[i].result.n_prompt_evaluated <=
-                                    (turn > 0   ? ANSWER
-                                     : k > 0 ? 0
-                                                : N_SYSTEM) + TURN + TAIL);
-            }
+            struct events events = {.scheduler = s};
+            for (const struct tern_event *event; (event = events_next(&events));)
+                if (event->kind == TERN_EVENT_END)
+                    assert_true(event->result.n_prompt_evaluated <=
+                                (turn > 0   ? ANSWER
+                                 : k > 0 ? 0
+                                            : N_SYSTEM) + TURN + TAIL);
             for (uint32_t i = 0; i < ANSWER; i++)
                 prompt[n++] = 2 + (i * 7 + turn * 3 + k) % (VOCAB - 2);
             n_text[k] = n;
@@ -274,14 +271,10 @@ static void a_shared_prefix_is_computed_once(void **state)
                                        .sampler = {.top_p = 1, .repeat_penalty = 1}};
         assert_ok(tern_scheduler_submit(s, &r, &(uint64_t){0}, &e));
     }
-    for (bool is_idle = false; !is_idle;) {
-        const struct tern_event *events;
-        size_t n_events;
-        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
-        for (size_t i = 0; i < n_events; i++)
-            if (events[i].kind == TERN_EVENT_END)
-                n_evaluated += events[i].result.n_prompt_evaluated;
-    }
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));)
+        if (event->kind == TERN_EVENT_END)
+            n_evaluated += event->result.n_prompt_evaluated;
     assert_true(n_evaluated <= N_COMMON + N * N_OWN);
     tern_scheduler_free(s);
 }
