@@ -67,41 +67,34 @@ static bool settle(int8_t *trits, float *scale, float d, size_t n)
     return isfinite(d);
 }
 
-static size_t i2s_x86(int8_t *trits, float *scales, const uint8_t *src, size_t n, uint32_t unit)
+/* Runs of n_bytes bytes, the trits of a byte n_bytes apart. */
+static size_t i2s(int8_t *trits, const uint8_t *src, size_t n, size_t n_bytes)
 {
-    (void)scales, (void)unit;
     for (size_t i = 0; i < n; i++) {
         uint8_t bad = 0;
-        four_down(trits + 128 * i, src + 32 * i, 32, &bad);
+        four_down(trits + 4 * n_bytes * i, src + n_bytes * i, n_bytes, &bad);
         if (bad)
             return i;
     }
     return n;
+}
+
+static size_t i2s_x86(int8_t *trits, float *scales, const uint8_t *src, size_t n, uint32_t unit)
+{
+    (void)scales, (void)unit;
+    return i2s(trits, src, n, 32);
 }
 
 static size_t i2s_arm(int8_t *trits, float *scales, const uint8_t *src, size_t n, uint32_t unit)
 {
     (void)scales, (void)unit;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t bad = 0;
-        four_down(trits + 64 * i, src + 16 * i, 16, &bad);
-        if (bad)
-            return i;
-    }
-    return n;
+    return i2s(trits, src, n, 16);
 }
 
 static size_t i2s_1x4(int8_t *trits, float *scales, const uint8_t *src, size_t n, uint32_t unit)
 {
     (void)scales;
-    const size_t cols = unit / 4;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t bad = 0;
-        four_down(trits + unit * i, src + cols * i, cols, &bad);
-        if (bad)
-            return i;
-    }
-    return n;
+    return i2s(trits, src, n, unit / 4);
 }
 
 static size_t tq2_0(int8_t *trits, float *scales, const uint8_t *src, size_t n, uint32_t unit)
