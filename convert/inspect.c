@@ -42,12 +42,6 @@ struct tern_source {
 
 /* ---- metadata ---- */
 
-static char *copy_text(const char *text)
-{
-    char *copy = tn_alloc(strlen(text) + 1);
-    return copy ? strcpy(copy, text) : NULL;
-}
-
 /* Cuts the text before a character that would be incomplete. */
 static json_t *shown_text(const char *text, size_t n)
 {
@@ -89,8 +83,8 @@ static bool add_key(struct tern_source *s, const char *name, json_t *value)
     struct tn_buf text = {0};
     const bool is_good = value && tn_json_dump(&text, value);
     json_decref(value);
-    key->name = copy_text(name);
-    key->json = is_good ? copy_text(tn_buf_text(&text)) : NULL;
+    key->name = tn_copy_text(name);
+    key->json = is_good ? tn_copy_text(tn_buf_text(&text)) : NULL;
     tn_buf_fini(&text);
     s->n_keys++; /* tn_source_free also frees incomplete entries */
     return key->name && key->json;

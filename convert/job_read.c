@@ -119,16 +119,6 @@ static void cut_ending(char *name)
         name[length - 15] = '\0';
 }
 
-static char *copy_text(const char *text, size_t n)
-{
-    char *copy = tn_alloc(n + 1);
-    if (copy) {
-        memcpy(copy, text, n);
-        copy[n] = '\0';
-    }
-    return copy;
-}
-
 static bool is_name(const char *name, size_t n)
 {
     return n > 0 && strcspn(name, "/\\:") >= n && strspn(name, ".") < n &&
@@ -146,7 +136,7 @@ static char *name_of_source(const char *source, const char *resolved)
         last = last_component(resolved ? resolved : "");
         n = strlen(last);
     }
-    return is_name(last, n) ? copy_text(last, n) : copy_text("model", 5);
+    return is_name(last, n) ? tn_copy_bytes(last, n) : tn_copy_text("model");
 }
 
 static tern_status look_at_source(struct tn_job *j)
@@ -157,9 +147,9 @@ static tern_status look_at_source(struct tn_job *j)
     const size_t n_folder = (size_t)(last_component(source) - source);
     const bool is_file = tn_path_kind(source) == TN_PATH_FILE;
     if (!is_file)
-        j->folder = copy_text(source, strlen(source));
+        j->folder = tn_copy_text(source);
     else
-        j->folder = n_folder ? copy_text(source, n_folder) : copy_text(".", 1);
+        j->folder = n_folder ? tn_copy_bytes(source, n_folder) : tn_copy_text(".");
     if (!j->source_name || !j->folder)
         return tn_fail(j->err, TERN_MEMORY, "no memory for a path");
     if (is_file)
@@ -247,7 +237,7 @@ static tern_status correct_template(struct tn_job *j)
                "taken, with <|eot_id|> as a stop token");
     tn_free(j->template_source);
     j->n_template_source = sizeof right - 1;
-    j->template_source = copy_text(right, j->n_template_source);
+    j->template_source = tn_copy_bytes(right, j->n_template_source);
     return j->template_source ? TERN_OK
                               : tn_fail(j->err, TERN_MEMORY, "no memory for a chat template");
 }

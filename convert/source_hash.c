@@ -45,11 +45,11 @@ static bool add_name(void *arg, const char *name)
     if (!is_read(name) || names->n == MAX_FILES)
         return true;
     char **items = tn_grow(names->items, sizeof *items, names->n, &names->capacity);
-    char *copy = items ? tn_alloc(strlen(name) + 1) : NULL;
+    char *copy = items ? tn_copy_text(name) : NULL;
     if (items)
         names->items = items;
     if (copy)
-        names->items[names->n++] = strcpy(copy, name);
+        names->items[names->n++] = copy;
     names->failed = !copy;
     return copy != NULL;
 }

@@ -235,8 +235,8 @@ char *tn_topology_export(void)
             line += length;
         }
     char *copy = NULL;
-    if (!out.failed && out.n_bytes > 0 && (copy = tn_alloc(out.n_bytes + 1)) != NULL)
-        memcpy(copy, tn_buf_text(&out), out.n_bytes + 1);
+    if (!out.failed && out.n_bytes > 0)
+        copy = tn_copy_bytes(tn_buf_text(&out), out.n_bytes);
     tn_buf_fini(&out);
     if (xml)
         hwloc_free_xmlbuffer(topology, xml);
@@ -250,9 +250,8 @@ char *tn_topology_affinity(void)
     char *list = NULL, *copy = NULL;
     hwloc_topology_t topology = load();
     hwloc_bitmap_t mask = topology ? read_mask(topology) : NULL;
-    if (mask && hwloc_bitmap_list_asprintf(&list, mask) > 0 &&
-        (copy = tn_alloc(strlen(list) + 1)) != NULL)
-        memcpy(copy, list, strlen(list) + 1);
+    if (mask && hwloc_bitmap_list_asprintf(&list, mask) > 0)
+        copy = tn_copy_text(list);
     free(list); /* allocated by hwloc with malloc */
     hwloc_bitmap_free(mask);
     if (topology)

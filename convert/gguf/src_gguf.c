@@ -21,19 +21,13 @@ static enum tn_dtype dtype_of(uint32_t type)
                                   : TN_DTYPE_CODED;
 }
 
-static char *copy_text(const char *text)
-{
-    char *copy = tn_alloc(strlen(text) + 1);
-    return copy ? strcpy(copy, text) : NULL;
-}
-
 static bool add_tensor(struct tn_source *s, const struct tn_gguf_tensor *from,
                        enum tern_i2s_layout i2s)
 {
     struct tn_source_tensor *t = &s->tensors[s->n_tensors];
     const struct tn_gguf_type *type = tn_gguf_type_find(from->type);
     *t = (struct tn_source_tensor){
-        .name = copy_text(from->name),
+        .name = tn_copy_text(from->name),
         .dtype = dtype_of(from->type),
         .type = type ? type->name : "unknown",
         .type_number = from->type,
@@ -59,7 +53,7 @@ static bool fill(struct tn_source *s, enum tern_i2s_layout i2s)
         return false;
     for (uint32_t i = 0; i < g->n_parts; i++) {
         struct tn_source_file *f = &s->files[i];
-        f->name = copy_text(g->parts[i].name);
+        f->name = tn_copy_text(g->parts[i].name);
         f->file = g->parts[i].file;
         f->bytes = g->parts[i].input.n_bytes;
         s->n_files++;

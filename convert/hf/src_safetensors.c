@@ -70,7 +70,7 @@ static tern_status add_file(struct tn_source *s, const char *dir, const char *na
 {
     const uint32_t i_file = s->n_files;
     char *path = dir ? tn_path_join(dir, name) : tn_path_resolve(name);
-    char *own_name = tn_alloc(strlen(name) + 1);
+    char *own_name = tn_copy_text(name);
     struct tn_source_file *files = tn_realloc(s->files, (i_file + 1) * sizeof *files);
     if (files)
         s->files = files;
@@ -81,7 +81,7 @@ static tern_status add_file(struct tn_source *s, const char *dir, const char *na
     }
     struct tn_source_file *f = &s->files[i_file];
     memset(f, 0, sizeof *f);
-    f->name = strcpy(own_name, name);
+    f->name = own_name;
     tern_status status = tn_file_open_read(&f->file, path, err);
     tn_free(path);
     if (status != TERN_OK) {

@@ -161,10 +161,9 @@ static tern_status parse_members(struct tn_source *s, const char *file, uint32_t
         status = parse_tensor(&t, file, name, value, data_bytes, err);
         if (status != TERN_OK)
             return status;
-        t.name = tn_alloc(strlen(name) + 1);
+        t.name = tn_copy_text(name);
         if (!t.name)
             return tn_fail(err, TERN_MEMORY, "%s: no memory for tensor names", file);
-        strcpy(t.name, name);
         s->tensors[s->n_tensors++] = t;
     }
     return status;

@@ -70,13 +70,11 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *file,
     if (n)
         status = tn_template_check(file, json_string_value(template), n, err);
     if (n && status == TERN_OK) {
-        *source = tn_alloc(n + 1);
-        if (*source) {
-            memcpy(*source, json_string_value(template), n + 1);
+        *source = tn_copy_bytes(json_string_value(template), n);
+        if (*source)
             *n_source = n;
-        } else {
+        else
             status = tn_fail(err, TERN_MEMORY, "no memory for a chat template of %zu bytes", n);
-        }
     }
     json_decref(root);
     return status;

@@ -325,12 +325,8 @@ static tern_status bench(const struct tn_options *o, const struct tn_opened *ope
     struct tern_bench_params p;
     struct tern_model_info info;
     char *levels = NULL;
-    if (o->cpu) {
-        levels = tn_alloc(strlen(o->cpu) + 1);
-        if (!levels)
-            return tn_fail(err, TERN_MEMORY, "no memory for --cpu");
-        memcpy(levels, o->cpu, strlen(o->cpu) + 1);
-    }
+    if (o->cpu && (levels = tn_copy_text(o->cpu)) == NULL)
+        return tn_fail(err, TERN_MEMORY, "no memory for --cpu");
     tern_status status = make_params(&p, o, opened, levels, err);
     if (status == TERN_OK) {
         tn_progress_start("measuring", TN_PROGRESS_STEPS, false);

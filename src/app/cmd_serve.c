@@ -104,12 +104,8 @@ static tern_status take_key(struct serve *s, char *text, size_t n, const char *w
         if (text[i] <= ' ' || text[i] >= 0x7F)
             return tn_fail(err, TERN_USAGE,
                            "%s: a key is one line of ASCII characters without spaces", where);
-    s->key = tn_alloc(n + 1);
-    if (!s->key)
-        return tn_fail(err, TERN_MEMORY, "no memory for the key");
-    memcpy(s->key, text, n);
-    s->key[n] = '\0';
-    return TERN_OK;
+    s->key = tn_copy_bytes(text, n);
+    return s->key ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for the key");
 }
 
 static tern_status read_key(struct serve *s, struct tern_error *err)

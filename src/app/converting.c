@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "app.h"
 #include "ask.h"
@@ -91,17 +90,9 @@ void tn_suggest_command(const char *output, bool has_tokenizer)
 static char *name_of(const char *source)
 {
     char *resolved = tn_path_resolve(source);
-    const char *name = tn_path_name(resolved ? resolved : source);
-    size_t n = strlen(name);
-    if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
-        n -= 5;
-    char *copy = tn_alloc(n + 1);
-    if (copy) {
-        memcpy(copy, name, n);
-        copy[n] = '\0';
-    }
+    char *name = tn_path_stem(resolved ? resolved : source, ".gguf");
     tn_free(resolved);
-    return copy;
+    return name;
 }
 
 /* *folder and *path are new memory (tn_free). */

@@ -27,21 +27,6 @@
 
 /* ---- opening ---- */
 
-/* The file's name without its suffix; new memory. */
-static char *make_id(const char *path)
-{
-    const char *name = tn_path_name(path);
-    size_t n = strlen(name);
-    if (n > 5 && strcmp(name + n - 5, ".tern") == 0)
-        n -= 5;
-    char *id = tn_alloc(n + 1);
-    if (id) {
-        memcpy(id, name, n);
-        id[n] = '\0';
-    }
-    return id;
-}
-
 static tern_status check_id(const struct tn_hosting *h, const char *id, struct tern_error *err)
 {
     for (uint32_t i = 0; i < h->n_models; i++)
@@ -76,7 +61,7 @@ static tern_status open_model(struct tn_hosting *h, const char *name, struct ter
     if (status != TERN_OK)
         return status;
     const struct tern_model_config *config = tern_model_config(m->opened.model);
-    m->id = make_id(tern_model_path(m->opened.model));
+    m->id = tn_path_stem(tern_model_path(m->opened.model), ".tern");
     if (!m->id)
         return tn_fail(err, TERN_MEMORY, "no memory for a name");
     if (o->ctx > config->context)

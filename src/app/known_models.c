@@ -35,13 +35,6 @@ static void add_folder(struct tn_known_models *m, char *path)
         m->folders[m->n_folders++] = path;
 }
 
-static char *copy_text(const char *text)
-{
-    const size_t n = strlen(text) + 1;
-    char *copy = tn_alloc(n);
-    return copy ? memcpy(copy, text, n) : NULL;
-}
-
 char *tn_path_of_models_dir(void)
 {
     char *data = tn_path_of_data_dir();
@@ -54,13 +47,13 @@ static void add_folders(struct tn_known_models *m, enum tn_model_places places)
 {
     char *program = tn_path_of_executable_dir();
     const char *named = getenv("TERN_MODELS");
-    add_folder(m, program ? copy_text(program) : NULL);
+    add_folder(m, program ? tn_copy_text(program) : NULL);
     add_folder(m, program ? tn_path_join(program, "models") : NULL);
     add_folder(m, program ? tn_path_join(program, "../share/tern") : NULL);
-    add_folder(m, named && named[0] ? copy_text(named) : NULL);
+    add_folder(m, named && named[0] ? tn_copy_text(named) : NULL);
     add_folder(m, tn_path_of_models_dir());
     if (places == TN_KNOWN_FOLDERS_AND_CURRENT)
-        add_folder(m, copy_text("."));
+        add_folder(m, tn_copy_text("."));
     tn_free(program);
 }
 
@@ -104,7 +97,7 @@ static bool visit_file(void *arg, const char *file_name)
     const size_t n = name_length(file_name);
     if (n == 0 || is_known(m, file_name, n))
         return true;
-    struct tn_known_model row = {copy_text(file_name), tn_path_join(w->folder, file_name)};
+    struct tn_known_model row = {tn_copy_text(file_name), tn_path_join(w->folder, file_name)};
     const bool is_file = row.path && tn_path_kind(row.path) == TN_PATH_FILE;
     w->is_short = !row.name || !row.path || (is_file && !has_room(w));
     if (w->is_short || !is_file) {
@@ -217,7 +210,7 @@ static tern_status find_name(char **path, const char *named, enum tn_model_place
     while (i < m.n && (strncmp(m.rows[i].name, named, n) != 0 || m.rows[i].name[n] != '\0'))
         i++;
     if (i < m.n || n_ending)
-        *path = copy_text(i < m.n ? m.rows[i].path : named);
+        *path = tn_copy_text(i < m.n ? m.rows[i].path : named);
     else
         status = unknown_name(&m, named, err);
     tn_known_models_fini(&m);
@@ -232,7 +225,7 @@ tern_status tn_model_resolve(char **path, const char *named, enum tn_model_place
     *path = NULL;
     if (named[0] && !is_path(named) && tn_path_kind(named) == TN_PATH_ABSENT)
         return find_name(path, named, places, err);
-    *path = copy_text(named);
+    *path = tn_copy_text(named);
     return *path ? tn_ok(err) : tn_fail(err, TERN_MEMORY, "no memory for a path");
 }
 
@@ -281,7 +274,7 @@ char *tn_model_typed_name(const char *path)
         if (*c == '/' || (*c == '\\' && is_path("\\")))
             file_name = c + 1;
     const size_t n = name_length(file_name);
-    char *name = copy_text(file_name);
+    char *name = tn_copy_text(file_name);
     if (name && n > 0) {
         name[n] = '\0';
         if (tn_model_resolve(&found, name, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) == TERN_OK &&

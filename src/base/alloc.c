@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #if defined(_WIN32)
 #include <malloc.h>
 #endif
@@ -55,6 +56,22 @@ void *tn_alloc_zeroed(size_t n_items, size_t item_bytes)
 void *tn_realloc(void *p, size_t n_bytes)
 {
     return allowed(n_bytes) ? count(realloc(p, n_bytes ? n_bytes : 1), n_bytes) : NULL;
+}
+
+char *tn_copy_bytes(const char *bytes, size_t n)
+{
+    char *copy = tn_alloc(n + 1);
+    if (!copy)
+        return NULL;
+    if (n)
+        memcpy(copy, bytes, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+char *tn_copy_text(const char *text)
+{
+    return tn_copy_bytes(text, strlen(text));
 }
 
 void *tn_grow(void *items, size_t item_bytes, size_t n, size_t *capacity)

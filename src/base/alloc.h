@@ -20,6 +20,10 @@ void *tn_alloc_aligned(size_t n_bytes, size_t align);
 void tn_free(void *p);
 void tn_free_aligned(void *p);
 
+/* Copies of a C string, and of n bytes as one; NULL on memory shortage. */
+char *tn_copy_text(const char *text);
+char *tn_copy_bytes(const char *bytes, size_t n);
+
 /* A growing array: returns `items` if *capacity items of item_bytes are more than the n in use,
  * else a reallocated array with twice the capacity, and updates *capacity.  NULL on memory
  * shortage: `items` and *capacity are unchanged. */

@@ -64,11 +64,9 @@ static bool begin_call(struct tern_calls *c, const char *name, size_t n_name)
     if (!calls)
         return false;
     c->calls = calls;
-    char *copy = tn_alloc(n_name + 1);
+    char *copy = tn_copy_bytes(name, n_name);
     if (!copy)
         return false;
-    memcpy(copy, name, n_name);
-    copy[n_name] = '\0';
     c->calls[c->n_calls] = (struct call){.name = copy, .n_text = c->n_past + c->text.n_bytes};
     c->is_begun = true;
     return true;

@@ -211,9 +211,7 @@ static tern_status copy_settings(char **out, const json_t *root, struct tern_err
     if (!m)
         return TERN_OK;
     char *text = dump_json(m, &n);
-    *out = text ? tn_alloc(n + 1) : NULL;
-    if (*out)
-        memcpy(*out, text, n + 1);
+    *out = text ? tn_copy_bytes(text, n) : NULL;
     free_json_text(text);
     return *out ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for the settings");
 }

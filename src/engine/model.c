@@ -15,22 +15,11 @@
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
-static char *copy_text(const char *text, size_t n)
-{
-    char *copy = tn_alloc(n + 1);
-    if (copy) {
-        if (n)
-            memcpy(copy, text, n);
-        copy[n] = '\0';
-    }
-    return copy;
-}
-
 static char *copy_ref(const struct tn_model_file *file, struct tern_file_ref ref)
 {
     size_t n;
     const char *text = tn_model_file_text(file, ref, &n);
-    return copy_text(text, n);
+    return tn_copy_bytes(text, n);
 }
 
 static tern_status open_tokenizer(struct tern_model *m, struct tern_error *err)
@@ -70,7 +59,7 @@ static char *token_text(const struct tern_model *m, uint32_t id)
     size_t n = 0;
     const char *bytes =
         m->tokenizer && id != TERN_NO_ID ? tern_tokenizer_token_bytes(m->tokenizer, id, &n) : NULL;
-    return bytes && !memchr(bytes, '\0', n) ? copy_text(bytes, n) : copy_text("", 0);
+    return bytes && !memchr(bytes, '\0', n) ? tn_copy_bytes(bytes, n) : tn_copy_text("");
 }
 
 static tern_status open_template_tokens(struct tern_model *m, struct tern_error *err)
@@ -144,7 +133,7 @@ static tern_status open_parts(struct tern_model *m, const char *path, struct ter
     const struct tern_file_config *c = m->file.spec.config;
     m->name = copy_ref(&m->file, c->name);
     m->family = copy_ref(&m->file, c->family);
-    m->path = copy_text(path, strlen(path));
+    m->path = tn_copy_text(path);
     m->is_control = tn_alloc_zeroed(c->vocab, 1);
     m->stop_ids =
         tn_alloc(((size_t)m->file.spec.n_stop_ids + TN_CHAT_N_ENDS) * sizeof *m->stop_ids);

@@ -28,10 +28,9 @@ tern_status tn_os_fail_part(struct tern_error *err, const char *part, unsigned l
 {
     static const char suffix[] = ".part";
     const size_t n_suffix = sizeof suffix - 1, n = strlen(part);
-    char *name = tn_alloc(n + 1);
+    char *name = tn_copy_text(part);
     if (!name)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
-    memcpy(name, part, n + 1);
     if (n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0)
         name[n - n_suffix] = '\0';
     const size_t n_folder = folder_length(name);

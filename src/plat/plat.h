@@ -147,6 +147,8 @@ char *tn_path_target(const char *path);
 bool tn_path_is_replaceable(const char *path);
 /* The part of `path` after its last / or \\. */
 const char *tn_path_name(const char *path);
+/* The same without `suffix`, if it ends with that and has more; new memory (tn_free) or NULL. */
+char *tn_path_stem(const char *path, const char *suffix);
 /* dir + separator + name in new memory (tn_free), or NULL. */
 char *tn_path_join(const char *dir, const char *name);
 /* The folder of the running executable; new memory or NULL. */

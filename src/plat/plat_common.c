@@ -220,7 +220,7 @@ tern_status tn_file_try_private(const char *path, struct tern_error *err)
 char *tn_path_target(const char *path)
 {
     char *real = tn_os_is_link(path) ? tn_path_resolve(path) : NULL;
-    return real ? real : tn_os_copy_text(path);
+    return real ? real : tn_copy_text(path);
 }
 
 char *tn_path_typed(const char *path)
@@ -228,7 +228,7 @@ char *tn_path_typed(const char *path)
     const bool is_at_home = path[0] == '~' && (!path[1] || strchr(TN_OS_SEPARATORS, path[1]));
     char *home = is_at_home ? tn_path_of_home_dir() : NULL;
     if (!home)
-        return tn_os_copy_text(path);
+        return tn_copy_text(path);
     char *typed = path[1] ? tn_path_join(home, path + 2) : home;
     if (typed != home)
         tn_free(home);
@@ -250,7 +250,7 @@ bool tn_thread_bind(uint32_t os_cpu)
 
 tern_status tn_dir_make(const char *path, struct tern_error *err)
 {
-    char *part = tn_os_copy_text(path);
+    char *part = tn_copy_text(path);
     if (!part)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
     /* Creating parent folders may fail (a drive, no rights) although they exist: the last call

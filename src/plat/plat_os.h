@@ -57,8 +57,8 @@ tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *p
 tern_status tn_os_fail_part(struct tern_error *err, const char *part, unsigned long code,
                             bool is_folder_missing);
 
-/* Copy in new memory, or NULL. */
-char *tn_os_copy_text(const char *text);
+/* $VISUAL, else $EDITOR, else TN_OS_EDITOR. */
+const char *tn_os_editor(void);
 
 /* Creates one folder, which may exist; 0, or the system's error code. */
 unsigned long tn_os_make_dir(const char *path);
@@ -66,11 +66,13 @@ unsigned long tn_os_make_dir(const char *path);
 /* Whether the path itself names a link, even a broken one. */
 bool tn_os_is_link(const char *path);
 
-/* Separators in paths; the first is the system's preferred one. */
+/* Separators in paths, the system's preferred one first; the editor that every system has. */
 #if defined(_WIN32)
 #define TN_OS_SEPARATORS "\\/"
+#define TN_OS_EDITOR "notepad"
 #else
 #define TN_OS_SEPARATORS "/"
+#define TN_OS_EDITOR "vi"
 #endif
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,15 +14,6 @@
 
 /* ---- paths and texts ---- */
 
-char *tn_os_copy_text(const char *text)
-{
-    size_t n = strlen(text) + 1;
-    char *copy = tn_alloc(n);
-    if (copy)
-        memcpy(copy, text, n);
-    return copy;
-}
-
 const char *tn_path_name(const char *path)
 {
     const char *name = path;
@@ -29,6 +21,26 @@ const char *tn_path_name(const char *path)
         if (*c == '/' || *c == '\\')
             name = c + 1;
     return name;
+}
+
+char *tn_path_stem(const char *path, const char *suffix)
+{
+    char *name = tn_copy_text(tn_path_name(path));
+    const size_t n = name ? strlen(name) : 0, n_suffix = strlen(suffix);
+    if (n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0)
+        name[n - n_suffix] = '\0';
+    return name;
+}
+
+const char *tn_os_editor(void)
+{
+    static const char *const variables[] = {"VISUAL", "EDITOR"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *value = getenv(variables[i]);
+        if (value && value[strspn(value, " ")])
+            return value;
+    }
+    return TN_OS_EDITOR;
 }
 
 char *tn_path_join(const char *dir, const char *name)

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -37,17 +36,6 @@ struct outcome {
 };
 
 /* ---- the editor ---- */
-
-static const char *command_line(void)
-{
-    static const char *const variables[] = {"VISUAL", "EDITOR"};
-    for (size_t i = 0; i < 2; i++) {
-        const char *value = getenv(variables[i]);
-        if (value && value[strspn(value, " ")])
-            return value;
-    }
-    return "vi";
-}
 
 /* Splits `line` at its blanks; the path comes last. */
 static void split(char **words, char *line, const char *path)
@@ -149,7 +137,7 @@ static void fork_helper(char *line)
 
 void tn_external_editor_prepare(void)
 {
-    char *line = tn_os_copy_text(command_line());
+    char *line = tn_copy_text(tn_os_editor());
     if (line)
         fork_helper(line);
     tn_free(line);
@@ -188,7 +176,7 @@ static tern_status judge(const struct outcome *outcome, const char *name, struct
 
 tern_status tn_external_editor_run(const char *path, struct tern_error *err)
 {
-    char *words[MAX_WORDS + 2], *line = tn_os_copy_text(command_line());
+    char *words[MAX_WORDS + 2], *line = tn_copy_text(tn_os_editor());
     struct outcome outcome = {0, 0};
     tern_status status = TERN_OK;
     if (!line)

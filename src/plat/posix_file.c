@@ -295,14 +295,8 @@ static char *path_dir(const char *path)
 {
     const char *slash = strrchr(path, '/');
     if (!slash)
-        return tn_os_copy_text(".");
-    size_t n = TN_MAX((size_t)(slash - path), (size_t)1);
-    char *dir = tn_alloc(n + 1);
-    if (!dir)
-        return NULL;
-    memcpy(dir, path, n);
-    dir[n] = '\0';
-    return dir;
+        return tn_copy_text(".");
+    return tn_copy_bytes(path, TN_MAX((size_t)(slash - path), (size_t)1));
 }
 
 tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err)
@@ -355,7 +349,7 @@ bool tn_os_is_link(const char *path)
 char *tn_path_resolve(const char *path)
 {
     char resolved[PATH_MAX];
-    return realpath(path, resolved) ? tn_os_copy_text(resolved) : NULL;
+    return realpath(path, resolved) ? tn_copy_text(resolved) : NULL;
 }
 
 bool tn_path_is_replaceable(const char *path)

@@ -30,7 +30,7 @@ bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), v
 char *tn_path_of_home_dir(void)
 {
     const char *home = getenv("HOME");
-    return home && home[0] == '/' ? tn_os_copy_text(home) : NULL;
+    return home && home[0] == '/' ? tn_copy_text(home) : NULL;
 }
 
 /* The user's folder that `variable` names, else one relative to the home; NULL without a home. */
@@ -38,7 +38,7 @@ static char *user_dir(const char *variable, const char *below_home)
 {
     const char *given = getenv(variable), *home = getenv("HOME");
     if (given && given[0] == '/') /* the specification says to ignore relative ones */
-        return tn_os_copy_text(given);
+        return tn_copy_text(given);
     return home && home[0] == '/' ? tn_path_join(home, below_home) : NULL;
 }
 

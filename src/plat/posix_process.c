@@ -27,7 +27,7 @@ size_t tn_system_program_dirs(char **dirs, size_t capacity)
     static const char *const known[] = {"/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"};
     size_t n = 0;
     for (size_t i = 0; i < TN_COUNT_OF(known) && n < capacity; i++)
-        if ((dirs[n] = tn_os_copy_text(known[i])) != NULL)
+        if ((dirs[n] = tn_copy_text(known[i])) != NULL)
             n++;
     return n;
 }

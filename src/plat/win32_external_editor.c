@@ -3,10 +3,6 @@
  * Windows: runs the user's editor as a process and waits for it.  The command line is built here,
  * because Windows passes it as one string.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
@@ -14,22 +10,11 @@
 #include "plat/plat_os.h"
 #include "plat/win32.h"
 
-static const char *command_line(void)
-{
-    static const char *const variables[] = {"VISUAL", "EDITOR"};
-    for (size_t i = 0; i < 2; i++) {
-        const char *value = getenv(variables[i]);
-        if (value && value[strspn(value, " ")])
-            return value;
-    }
-    return "notepad";
-}
-
 /* EDITOR "PATH": file names cannot contain quotes on Windows. */
 static wchar_t *make_command(const char *path)
 {
     struct tn_buf text = {0};
-    tn_buf_printf(&text, "%s \"%s\"", command_line(), path);
+    tn_buf_printf(&text, "%s \"%s\"", tn_os_editor(), path);
     wchar_t *wide = text.failed ? NULL : tn_win32_wide(tn_buf_text(&text));
     tn_buf_fini(&text);
     return wide;
@@ -55,12 +40,12 @@ tern_status tn_external_editor_run(const char *path, struct tern_error *err)
         CreateProcessW(NULL, line, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &process);
     tn_free(line);
     if (!is_started)
-        return tn_fail(err, TERN_UNSUPPORTED, "%s: cannot be started; set EDITOR", command_line());
+        return tn_fail(err, TERN_UNSUPPORTED, "%s: cannot be started; set EDITOR", tn_os_editor());
     (void)WaitForSingleObject(process.hProcess, INFINITE);
     (void)GetExitCodeProcess(process.hProcess, &code);
     (void)CloseHandle(process.hProcess);
     (void)CloseHandle(process.hThread);
     return code == 0 ? tn_ok(err)
                      : tn_fail(err, TERN_INTERNAL,
-                               "%s: exited with an error; the text is unchanged", command_line());
+                               "%s: exited with an error; the text is unchanged", tn_os_editor());
 }

@@ -202,7 +202,7 @@ tern_status tn_file_create_private_part(struct tn_file **out, const char *path,
 
 tern_status tn_file_finish_part(struct tn_file *file, const char *to, struct tern_error *err)
 {
-    char *from = tn_os_copy_text(file->path);
+    char *from = tn_copy_text(file->path);
     if (!from) {
         tern_status status = tn_fail(err, TERN_MEMORY, "%s: no memory to rename it", file->path);
         tn_file_abort_part(file);
