@@ -34,7 +34,7 @@ static tern_status read_file_at(void *arg, uint64_t offset, void *dst, size_t n,
 static tern_status open_part(struct tn_gguf *g, const char *path, struct tern_error *err)
 {
     struct tn_gguf_part *parts = tn_realloc(g->parts, (g->n_parts + 1) * sizeof *parts);
-    char *name = tn_alloc(strlen(tn_path_name(path)) + 1);
+    char *name = tn_copy_text(tn_path_name(path));
     if (parts)
         g->parts = parts;
     if (!parts || !name) {
@@ -44,7 +44,7 @@ static tern_status open_part(struct tn_gguf *g, const char *path, struct tern_er
     const uint32_t i_part = g->n_parts;
     struct tn_gguf_part *part = &g->parts[i_part];
     memset(part, 0, sizeof *part);
-    part->name = strcpy(name, tn_path_name(path));
+    part->name = name;
     g->n_parts++; /* from here on tn_gguf_close frees it */
     tern_status status = tn_file_open_read(&part->file, path, err);
     if (status != TERN_OK)
@@ -272,23 +272,6 @@ bool tn_gguf_integer(const struct tn_gguf_key *key, double *out)
     default:
         return false;
     }
-}
-
-struct tn_gguf_tensor *tn_gguf_find_tensor(const struct tn_gguf *gguf, const char *name)
-{
-    struct tn_gguf_tensor wanted;
-    if (gguf->n_tensors == 0 || strlen(name) >= sizeof wanted.name)
-        return NULL;
-    snprintf(wanted.name, sizeof wanted.name, "%s", name);
-    return bsearch(&wanted, gguf->tensors, gguf->n_tensors, sizeof wanted, compare_names);
-}
-
-tern_status tn_gguf_read(const struct tn_gguf *gguf, const struct tn_gguf_tensor *tensor,
-                         uint64_t begin, void *dst, size_t n, struct tern_error *err)
-{
-    assert(tn_range_fits(begin, n, tensor->bytes));
-    const struct tn_gguf_input *in = &gguf->parts[tensor->i_part].input;
-    return in->read_at(in->arg, tensor->offset + begin, dst, n, err);
 }
 
 static tern_status load_bytes(void **data, const struct tn_gguf *gguf,

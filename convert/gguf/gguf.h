@@ -174,11 +174,6 @@ static inline bool tn_gguf_is_no_id(double id)
 {
     return id == -1 || id == UINT32_MAX;
 }
-struct tn_gguf_tensor *tn_gguf_find_tensor(const struct tn_gguf *gguf, const char *name);
-
-/* Reads bytes [begin, begin + n) of a tensor, which must be inside it. */
-tern_status tn_gguf_read(const struct tn_gguf *gguf, const struct tn_gguf_tensor *tensor,
-                         uint64_t begin, void *dst, size_t n, struct tern_error *err);
 
 /* An array of texts in memory. */
 struct tn_gguf_texts {

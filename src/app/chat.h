@@ -90,8 +90,6 @@ struct tn_chat_command {
     bool takes_file;
     const char *const *choices; /* for the argument, NULL-terminated; NULL: none */
 };
-extern const struct tn_chat_command tn_chat_commands[];
-extern const size_t tn_n_chat_commands;
 
 /* Runs a line that begins with a slash. */
 void tn_chat_run_command(struct tn_chat_state *chat, const char *line);

@@ -15,7 +15,7 @@
 #include "output.h"
 #include "plat/plat.h"
 
-const struct tn_chat_command tn_chat_commands[] = {
+static const struct tn_chat_command commands[] = {
     {"/help /?", "[COMMAND|keys]", "this list, one command of it, or the keys",
      .run = tn_chat_cmd_help},
     {"/exit /quit /bye /q", "", "leave; also " TN_KEY_OF_END, .run = tn_chat_cmd_exit},
@@ -52,7 +52,6 @@ const struct tn_chat_command tn_chat_commands[] = {
     {"/copy", "", "the last answer to the clipboard, through the terminal",
      .run = tn_chat_cmd_copy},
 };
-const size_t tn_n_chat_commands = TN_COUNT_OF(tn_chat_commands);
 
 /* ---- names ---- */
 
@@ -67,12 +66,12 @@ static const char *next_name(const char **names, size_t *n)
 
 static const struct tn_chat_command *find_command(const char *typed, size_t n)
 {
-    for (size_t i = 0; i < tn_n_chat_commands; i++) {
+    for (size_t i = 0; i < TN_COUNT_OF(commands); i++) {
         size_t n_name;
-        const char *names = tn_chat_commands[i].names, *name;
+        const char *names = commands[i].names, *name;
         while ((name = next_name(&names, &n_name)) != NULL)
             if (n_name == n && memcmp(name, typed, n) == 0)
-                return &tn_chat_commands[i];
+                return &commands[i];
     }
     return NULL;
 }
@@ -91,9 +90,9 @@ static void refuse_unknown(struct tn_chat_state *chat, const char *typed, size_t
     char known[16], best[16] = "";
     int n_shown = (int)TN_MIN(n, (size_t)40);
     tn_nearest_init(&nearest, typed + 1, n - 1); /* the slash is the same in all names */
-    for (size_t i = 0; i < tn_n_chat_commands; i++) {
+    for (size_t i = 0; i < TN_COUNT_OF(commands); i++) {
         size_t n_name;
-        const char *names = tn_chat_commands[i].names, *name;
+        const char *names = commands[i].names, *name;
         while ((name = next_name(&names, &n_name)) != NULL) {
             uint32_t before = nearest.distance;
             copy_name(known, name, n_name);
@@ -178,8 +177,8 @@ void tn_chat_cmd_help(struct tn_chat_state *chat, const char *argument)
         refuse_unknown(chat, name, strlen(name));
         return;
     }
-    for (size_t i = 0; i < tn_n_chat_commands; i++)
-        help_with(&tn_chat_commands[i]);
+    for (size_t i = 0; i < TN_COUNT_OF(commands); i++)
+        help_with(&commands[i]);
     tn_chat_say("A line that ends in \\ continues on the next; from \"\"\" to \"\"\" all lines are "
                 "one message.");
     tn_chat_say("// at the start sends one slash. Ctrl-C stops an answer. /help keys: what keys "
@@ -191,9 +190,9 @@ void tn_chat_cmd_help(struct tn_chat_state *chat, const char *argument)
 static void add_names(const char *word, size_t n, void (*add)(void *to, const char *candidate),
                       void *to)
 {
-    for (size_t i = 0; i < tn_n_chat_commands; i++) {
+    for (size_t i = 0; i < TN_COUNT_OF(commands); i++) {
         size_t n_name;
-        const char *names = tn_chat_commands[i].names, *name;
+        const char *names = commands[i].names, *name;
         while ((name = next_name(&names, &n_name)) != NULL) {
             char known[16];
             copy_name(known, name, n_name);
