@@ -117,6 +117,9 @@ static tern_status check_float(struct planner *p, const struct tn_source_tensor 
         return TERN_OK;
     if (t->dtype == TN_DTYPE_CODED)
         return fail_type(p, t, "ternary, where floats belong");
+    if (strcmp(t->type, "U32") == 0)
+        return fail_type(p, t, "MLX packs quantized weights so; take the folder that is not "
+                               "quantized, or a GGUF file");
     return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": dtype %s, expected BF16, F16 or F32",
                    t->name, t->type);
 }

@@ -38,7 +38,8 @@ static tern_status parse_quantization(struct tn_config_import *out, const json_t
                                       const json_t *quant, struct tern_error *err)
 {
     const char *name = tn_config_architecture(root);
-    const char *method = tn_config_text(quant, "quant_method", "(none)");
+    const bool is_mlx = json_object_get(quant, "group_size") && json_object_get(quant, "bits");
+    const char *method = tn_config_text(quant, "quant_method", is_mlx ? "mlx" : "(none)");
     if (strcmp(method, "bitnet") != 0)
         return tn_fail(err, TERN_UNSUPPORTED,
                        "%s: quant_method \"%s\" is not supported; take the folder that is not "

@@ -103,6 +103,22 @@ class Dense(command.TestCase):
         self.assertEqual(layouts["layers.0.gate"], "bf16")
         self.assertNotIn("warning", err)
 
+    def test_weights_quantized_by_mlx(self):
+        """Older files have no "quantization_config"."""
+        tensors = self.load("dense", "models", "tiny-qwen2")
+        rows, cols = tensors[GATE][1]
+        packed = dict(tensors)
+        packed[GATE] = ("U32", [rows, cols // 8], bytes(rows * cols // 2))
+        for part in ("scales", "biases"):
+            packed[GATE.replace("weight", part)] = ("BF16", [rows, 1], bytes(2 * rows))
+        self.refuse(packed, 6, "of type U32: MLX packs quantized weights so", "a GGUF file")
+        path = os.path.join(self.folder, "config.json")
+        config = read_json(path)
+        config["quantization_config"] = {"group_size": 64, "bits": 4}
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(config, f)
+        self.refuse(packed, 6, 'quant_method "mlx" is not supported', "a GGUF file")
+
     # ---- draft heads ----
 
     HEAD = ("hybrids", "models", "tiny-qwen35")
