@@ -221,6 +221,10 @@ static tern_status refuse_extras(const struct tn_family *family, const json_t *r
     if (json_is_true(json_object_get(root, "use_parallel_residual")) && !family->has_parallel)
         return tn_fail(err, TERN_UNSUPPORTED,
                        CONFIG ": \"use_parallel_residual\" is true, which is not supported");
+    if (family->names_positions &&
+        strcmp(tn_config_text(root, "position_embedding_type", ""), "rope") != 0)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       CONFIG ": only \"position_embedding_type\": \"rope\" is supported");
     if (json_is_false(json_object_get(root, "attn_output_gate")))
         return tn_fail(err, TERN_UNSUPPORTED,
                        CONFIG ": \"attn_output_gate\" is false, which is not supported");

@@ -117,8 +117,10 @@ static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind
     static const struct {
         const char *name;
         enum tn_layer_kind kind;
-    } kinds[] = {{"full_attention", TN_LAYER_FULL}, {"sliding_attention", TN_LAYER_SLIDING},
-               {"linear_attention", TN_LAYER_LINEAR}};
+    } kinds[] = {{"full_attention", TN_LAYER_FULL},
+                 {"attention", TN_LAYER_FULL},
+                 {"sliding_attention", TN_LAYER_SLIDING},
+                 {"linear_attention", TN_LAYER_LINEAR}};
     const struct tn_hf_values *v = values->source;
     const json_t *types = json_object_get(v->root, "layer_types");
     *out = TN_LAYER_UNSAID;
@@ -130,7 +132,8 @@ static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind
             *out = kinds[i].kind;
             return TERN_OK;
         }
-    return tn_fail(values->err, TERN_UNSUPPORTED, CONFIG ": \"layer_types\"[%u] is \"%s\"", layer,
+    return tn_fail(values->err, TERN_UNSUPPORTED,
+                   CONFIG ": \"layer_types\"[%u] is \"%s\", which is not supported", layer,
                    type ? type : "(none)");
 }
 

@@ -127,6 +127,7 @@ struct tn_family {
     bool rotates_partly;   /* rope_dims may be less than head_dim */
     double rope_theta;     /* where config.json omits it; 0: 10000 */
     bool has_positions;    /* learned positions instead of rotations */
+    bool names_positions;  /* only if "position_embedding_type" is "rope" there are rotations */
     uint32_t first_position; /* the row of position 0 in a folder's table of positions */
     bool has_parallel;     /* spec reads "use_parallel_residual" */
     /* Turns values of the source into config and layers; NULL: the family has nothing special.

@@ -65,6 +65,33 @@ class Spellings(Case):
         self.check(Folder("tiny-qwen3-dense", DENSE), {"rope_scaling": yarn},
                    {"rope_scaling": null})
 
+    def test_granite4(self):
+        """The graph of Granite 3, if no layer is a state or has experts."""
+        folder = Folder("tiny-granite", DENSE)
+        expected = self.logits(self.convert(folder.path, "granite"), ids=IDS)
+        c = dict(folder.config, model_type="granitemoehybrid", position_embedding_type="rope",
+                 num_local_experts=0, num_experts_per_tok=0, layer_types=["attention"] * 2,
+                 shared_intermediate_size=folder.config["intermediate_size"])
+        for i in range(2):
+            mlp = f"model.layers.{i}.mlp."
+            gate, up, down = (folder.tensors.pop(f"{mlp}{part}_proj.weight")
+                              for part in ("gate", "up", "down"))
+            shared_mlp = f"model.layers.{i}.shared_mlp."
+            folder.tensors[shared_mlp + "output_linear.weight"] = down
+            folder.tensors[shared_mlp + "input_linear.weight"] = (
+                gate[0], [2 * gate[1][0], gate[1][1]], gate[2] + up[2])
+        folder.config = c
+        source = folder.write(scratch("granite4"))
+        self.assertEqual(self.logits(self.convert(source, "granite4"), ids=IDS), expected)
+        for key, value, words in (("num_local_experts", 8, '"num_local_experts" above 0'),
+                                  ("layer_types", ["attention", "mamba"],
+                                   '"layer_types"[1] is "mamba"'),
+                                  ("position_embedding_type", "nope",
+                                   'only "position_embedding_type": "rope" is supported')):
+            folder.config = dict(c, **{key: value})
+            self.assertIn(words, self.refused(6, "convert", folder.write(scratch("granite4")), "-o",
+                                              scratch("no.tern"), "--no-tokenizer"))
+
     def test_dynamic_scaling(self):
         """It has no effect in the original context, to which the model is limited."""
         self.check(Folder("tiny-qwen3-dense", DENSE), {"rope_scaling": None},

@@ -3,10 +3,11 @@
  * Granite 3: LLaMA with scaled embeddings, branches, attention and logits.  In GGUF files the keys
  * for these apply to any architecture.
  */
-#include "arch/family.h"
+#include "arch/families/granite.h"
+
 #include "base/compiler.h"
 
-static tern_status granite_spec(struct tn_family_spec *s, const struct tn_values *v)
+tern_status tn_granite_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
     static const char *const names[] = {"attention_multiplier", "embedding_multiplier",
                                         "residual_multiplier", "logits_scaling"};
@@ -29,5 +30,5 @@ const struct tn_family tn_family_granite = {
     .model_types = {"granite"},
     .gguf = {{"granite", TERN_ACT_SILU}},
     .gguf_fixups = TN_FIX_QK_ROWS,
-    .spec = granite_spec,
+    .spec = tn_granite_spec,
 };
