@@ -15,12 +15,13 @@
 
 #define LANES 8
 #define HAS_SIGNED_CODES 1
-#define HAS_PANEL8 0
+#define HAS_PANEL8 1
 #define HAS_FUSED 0
+#define PANEL_IN_PLACE 0
 #define TILE_VECTORS 2
-#define TILE_INPUTS_8 4
+#define TILE_INPUTS_8 3
 #define TILE_INPUTS_16 2
-#define TILE_SWITCH_8 SWITCH_4
+#define TILE_SWITCH_8 SWITCH_3
 #define TILE_SWITCH_16 SWITCH_2
 #define GEMV_VECTORS 2
 #define FEW_VECTORS 1
@@ -90,6 +91,25 @@ static TN_ALWAYS_INLINE __m256i table_of(__m256i codes)
 static TN_ALWAYS_INLINE __m256 floats_of_halves(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_load_si128((const void *)p));
+}
+
+static TN_ALWAYS_INLINE __m256i in_register(__m256i v)
+{
+    __asm__("" : "+x"(v));
+    return v;
+}
+
+static TN_ALWAYS_INLINE void sum_start(struct sum *s, int32_t start)
+{
+    s->pairs = _mm256_setzero_si256();
+    s->total = _mm256_set1_epi32(start);
+}
+
+static TN_ALWAYS_INLINE __m256 sum_scaled(const struct sum *s, uint32_t bits, __m256 scale,
+                                          __m256 bias)
+{
+    (void)bias;
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(sum_end(s, bits)), scale);
 }
 
 #include "kern/blocks_loop.h"
