@@ -257,25 +257,30 @@ static const uint8_t *tile_of(const struct tn_blocks *w, struct tn_block_shape s
     return w->data + row / TN_TILE_ROWS * tn_tile_bytes(s, w->cols);
 }
 
-/* `bits` bits of column c of a cell, for row r of the tile. */
-static uint32_t plane_bits(const uint8_t *plane, uint32_t bits, uint32_t r, uint32_t c)
+/* `bits` bits of four columns from 4 * group of a cell on, a byte each, for row r of the tile. */
+static uint32_t plane_bits(const uint8_t *plane, uint32_t bits, uint32_t r, uint32_t group)
 {
-    const uint32_t n = 8 / bits, group = c / 4; /* groups per byte */
-    const uint8_t byte = plane[group / n * (4 * TN_TILE_ROWS) + 4 * r + c % 4];
-    return byte >> group % n * bits & ((1u << bits) - 1);
+    const uint32_t n = 8 / bits; /* groups per byte */
+    const uint32_t bytes = tn_load_u32(plane + group / n * (4 * TN_TILE_ROWS) + 4 * r);
+    return bytes >> group % n * bits & 0x01010101u * ((1u << bits) - 1);
 }
 
-int32_t tn_blocks_code(const struct tn_blocks *w, uint32_t row, uint32_t col)
+void tn_blocks_codes(int32_t *code, const struct tn_blocks *w, uint32_t row, uint32_t col,
+                     uint32_t n)
 {
     const struct tn_block_shape s = tn_block_shape(w->layout);
     const uint8_t *cell = tile_of(w, s, row) + cell_at(s, w->cols, col);
-    const uint32_t r = row % TN_TILE_ROWS, c = col % TN_CELL_COLS;
-    uint32_t code = plane_bits(cell, s.low, r, c);
-    if (s.high)
-        code |= plane_bits(cell + s.low * (4 * TN_TILE_ROWS), s.high, r, c) << s.low;
-    return s.code == TN_CODE_SIGNED  ? (int8_t)code
-           : s.code == TN_CODE_TABLE ? tn_code_table[code]
-                                     : (int32_t)code - (int32_t)s.offset;
+    const uint32_t r = row % TN_TILE_ROWS, first = col % TN_CELL_COLS;
+    for (uint32_t i = 0; i < n; i += 4) {
+        uint32_t bytes = plane_bits(cell, s.low, r, (first + i) / 4);
+        if (s.high)
+            bytes |= plane_bits(cell + s.low * (4 * TN_TILE_ROWS), s.high, r, (first + i) / 4)
+                     << s.low;
+        for (uint32_t k = 0; k < 4; k++, bytes >>= 8)
+            code[i + k] = s.code == TN_CODE_SIGNED  ? (int8_t)bytes
+                          : s.code == TN_CODE_TABLE ? tn_code_table[bytes & 255]
+                                                    : (int32_t)(bytes & 255) - (int32_t)s.offset;
+    }
 }
 
 /* Byte i of a row's words, which begin at `w`. */
@@ -357,9 +362,11 @@ void tn_blocks_unpack_row(float *dst, const struct tn_blocks *w, uint32_t row)
 {
     const uint32_t sub = tn_block_shape(w->layout).sub;
     for (uint32_t col = 0; col < w->cols; col += sub) {
+        int32_t code[TN_CELL_COLS];
         float scale, minimum;
         tn_blocks_scale(&scale, &minimum, w, row, col);
-        for (uint32_t c = col; c < col + sub; c++)
-            dst[c] = scale * (float)tn_blocks_code(w, row, c) - minimum;
+        tn_blocks_codes(code, w, row, col, sub);
+        for (uint32_t i = 0; i < sub; i++)
+            dst[col + i] = scale * (float)code[i] - minimum;
     }
 }

@@ -142,9 +142,11 @@ void tn_blocks_unpack_row(float *dst, const struct tn_blocks *w, uint32_t row);
 uint64_t tn_blocks_find_bad(const struct tn_blocks *w);
 
 /* The scale D and minimum M (0 where the layout has none) of a row's `sub` columns from col on, and
- * the value q of one column: the specification of the layouts, in plain C. */
+ * the values q of n columns from col on, n and col multiples of 4, all within a cell: the
+ * specification of the layouts, in plain C. */
 void tn_blocks_scale(float *scale, float *minimum, const struct tn_blocks *w, uint32_t row,
                      uint32_t col);
-int32_t tn_blocks_code(const struct tn_blocks *w, uint32_t row, uint32_t col);
+void tn_blocks_codes(int32_t *code, const struct tn_blocks *w, uint32_t row, uint32_t col,
+                     uint32_t n);
 
 #endif

@@ -14,11 +14,12 @@ static float part_sum(const enum blocks_form form, const struct tn_blocks *w, ui
 {
     const struct tn_block_shape s = tn_block_shape(w->layout);
     float scale, minimum;
-    int32_t sum = 0, minus_x = 0;
+    int32_t code[TN_CELL_COLS], sum = 0, minus_x = 0;
+    tn_blocks_codes(code, w, row, col, s.sub);
     for (uint32_t c = col % TN_SPAN_COLS, i = 0; i < s.sub; i++) {
         const int32_t v = form == FORM_8 ? x->digit[0][c + i]
                                          : x->digit[0][c + i] * 256 + x->digit[1][c + i];
-        sum += tn_blocks_code(w, row, col + i) * v;
+        sum += code[i] * v;
         minus_x -= v;
     }
     tn_blocks_scale(&scale, &minimum, w, row, col);
@@ -86,10 +87,12 @@ static float cell_sum_f32(const struct tn_blocks *w, uint32_t row, uint32_t col,
 {
     const uint32_t sub = tn_block_shape(w->layout).sub;
     float sum = 0.0f, scale = 0.0f, minimum = 0.0f;
-    for (uint32_t c = col; c < col + TN_CELL_COLS; c++) {
-        if (c % sub == 0)
-            tn_blocks_scale(&scale, &minimum, w, row, c);
-        sum += (scale * (float)tn_blocks_code(w, row, c) - minimum) * x[c];
+    int32_t code[TN_CELL_COLS];
+    tn_blocks_codes(code, w, row, col, TN_CELL_COLS);
+    for (uint32_t i = 0; i < TN_CELL_COLS; i++) {
+        if (i % sub == 0)
+            tn_blocks_scale(&scale, &minimum, w, row, col + i);
+        sum += (scale * (float)code[i] - minimum) * x[col + i];
     }
     return sum;
 }
