@@ -141,21 +141,25 @@ static float expected_f32(const struct problem *p, uint32_t row, const float *x)
     return y;
 }
 
+/* The largest magnitude of each block of 128 inputs. */
+static void block_maximums(float *most, const float *x, uint32_t cols)
+{
+    for (uint32_t c = 0; c < cols; c++)
+        most[c / 128] = c % 128 ? TN_MAX(most[c / 128], fabsf(x[c])) : fabsf(x[c]);
+}
+
 /* In float64; *size: the sum of the magnitudes that were added, with block maximums as inputs. */
-static double exact(const struct problem *p, uint32_t row, const float *x, double *size)
+static double exact(const struct problem *p, uint32_t row, const float *x, const float *most,
+                    double *size)
 {
     double y = 0;
     *size = 0;
     const uint32_t n_groups = tn_n_groups(p->cols, p->group);
     for (uint32_t begin = 0; begin < p->cols; begin += 64) {
         const double scale = (double)p->row_scales[(size_t)row * n_groups + begin / p->group];
-        const uint32_t block = begin / 128 * 128;
-        float most = 0;
-        for (uint32_t c = block; c < block + 128 && c < p->cols; c++)
-            most = fmaxf(most, fabsf(x[c]));
         for (uint32_t c = begin; c < begin + 64 && c < p->cols; c++)
             y += p->trits[(size_t)row * p->cols + c] * (double)x[c] * scale;
-        *size += 64 * (double)most * fabs(scale);
+        *size += 64 * (double)most[begin / 128] * fabs(scale);
     }
     return y;
 }
@@ -166,16 +170,6 @@ static void check(const struct problem *p, const struct tn_kernel_row *row, uint
     if (tn_f32_to_bits(got) != tn_f32_to_bits(want))
         fail_msg("%s_%s, %u x %u, groups of %u, fill %d: row %u is %.9g, expected %.9g", row->op,
                  row->isa, p->rows, p->cols, p->group, (int)p->fill, r, (double)got, (double)want);
-}
-
-static void check_error(const struct problem *p, const struct tn_kernel_row *row, uint32_t r,
-                        float got, const float *x, double relative)
-{
-    double size;
-    const double want = exact(p, r, x, &size);
-    if (!(fabs((double)got - want) <= size * relative))
-        fail_msg("%s_%s, %u x %u, fill %d: row %u is %.9g, exactly %.9g", row->op, row->isa,
-                 p->rows, p->cols, (int)p->fill, r, (double)got, want);
 }
 
 /* An activation format: its size, how it is made, and the expected result of a row. */
@@ -229,157 +223,164 @@ static const struct form *form_of(const char *op)
     return NULL;
 }
 
-static void call_gemv(const struct tn_kernel_row *row, float *dst, size_t dst_stride,
-                      const struct problem *p, uint32_t row_begin, uint32_t row_end, const void *x,
-                      uint32_t n_tokens)
+static void call(const struct tn_kernel_row *row, float *dst, size_t dst_stride,
+                 const struct problem *p, uint32_t row_begin, uint32_t row_end, const void *x,
+                 uint32_t n_tokens, void *scratch)
 {
     if (!strcmp(row->op, "gemv_t2_x16"))
         ((tn_gemv_t2_x16_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens);
     else if (!strcmp(row->op, "gemv_t2_x8"))
         ((tn_gemv_t2_x8_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens);
+    else if (!strcmp(row->op, "gemm_t2_x16"))
+        ((tn_gemm_t2_x16_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens,
+                                       scratch);
+    else if (!strcmp(row->op, "gemm_t2_x8"))
+        ((tn_gemm_t2_x8_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens,
+                                      scratch);
     else
         for (uint32_t t = 0; t < n_tokens; t++)
             ((tn_gemv_t2_f32_fn *)row->fn)(dst + t * dst_stride, &p->m, row_begin, row_end,
                                            (const float *)x + t * tn_kern_pad(p->cols));
 }
 
-static void call_gemm(const struct tn_kernel_row *row, float *dst, size_t dst_stride,
-                      const struct problem *p, uint32_t row_begin, uint32_t row_end, const void *x,
-                      uint32_t n_tokens, void *scratch)
-{
-    if (!strcmp(row->op, "gemm_t2_x16"))
-        ((tn_gemm_t2_x16_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens,
-                                       scratch);
-    else
-        ((tn_gemm_t2_x8_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens,
-                                      scratch);
-}
+/* ---- the operands ---- */
 
-/* ---- gemv ---- */
+#define MAX_INPUTS 9u
+_Static_assert(TN_X8_FEW <= MAX_INPUTS && TN_X16_FEW <= MAX_INPUTS, "inputs of a gemv");
 
-/* values [n_tokens][cols]; made: the same, rounded. */
-static void run_gemv(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
-                     uint32_t row_end, const float *values, const uint8_t *made, uint32_t n_tokens)
-{
-    const struct form *form = form_of(row->op);
-    const size_t n = row_end - row_begin, dst_stride = n + n_tokens % 3 * 16;
-    struct tn_guard dst;
-    float *got =
-        tn_guard_new(&dst, ((n_tokens - 1) * dst_stride + n) * sizeof *got, 64, p->side);
-    call_gemv(row, got, dst_stride, p, row_begin, row_end, made, n_tokens);
-    check_intact(row, &dst);
-    for (uint32_t t = 0; t < n_tokens; t++, got += dst_stride, values += p->cols)
-        for (uint32_t r = row_begin; r < row_end; r++) {
-            const float *y = &got[r - row_begin];
-            check(p, row, r, *y, form->expected(p, r, made + t * form->n_bytes(p->cols)));
-            if (r < p->rows)
-                check_error(p, row, r, *y, values, form->error);
-        }
-    tn_guard_free(&dst);
-}
+/* The inputs of a problem in the form of an operation, and the results of the formula. */
+struct inputs {
+    const struct form *form;
+    struct tn_guard made; /* [MAX_INPUTS][form->n_bytes(cols)] */
+    float *want;          /* [MAX_INPUTS][padded rows] */
+    uint32_t padded;
+};
 
-static void test_gemv(struct problem *p, const char *op)
+/* The formula's results must be close to those of float64. */
+static void expect(const struct problem *p, struct inputs *in, uint32_t t, const float *values,
+                   const char *op)
 {
-    const struct form *form = form_of(op);
-    const uint32_t padded = tn_div_ceil_u32(p->rows, 64) * 64;
-    float *values = malloc((size_t)form->n_few * p->cols * sizeof *values);
-    struct tn_guard made;
-    assert_non_null(values);
-    tn_guard_new(&made, form->n_few * form->n_bytes(p->cols), 64, p->side);
-    for (uint32_t t = 0; t < form->n_few; t++) {
-        fill_inputs(p, values + t * p->cols);
-        form->make(made.data + t * form->n_bytes(p->cols), values + t * p->cols, p->cols);
-    }
-    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
-        const struct tn_kernel_row *row = &tn_kernel_rows[i];
-        if (!runs_here(row, op))
+    const uint8_t *made = in->made.data + t * in->form->n_bytes(p->cols);
+    float *most = malloc((p->cols / 128 + 1) * sizeof *most);
+    assert_non_null(most);
+    block_maximums(most, values, p->cols);
+    for (uint32_t r = 0; r < in->padded; r++) {
+        const float want = in->want[t * in->padded + r] = in->form->expected(p, r, made);
+        if (r >= p->rows)
             continue;
-        for (uint32_t n = 1; n <= (p->cols < 200 ? form->n_few : 1); n++)
-            run_gemv(p, row, 0, padded, values, made.data, n);
-        if (padded > 256) {
-            run_gemv(p, row, 256, padded, values, made.data, 3);
-            run_gemv(p, row, 0, 256, values, made.data, 4);
-        }
+        double size;
+        const double y = exact(p, r, values, most, &size);
+        if (!(fabs((double)want - y) <= size * in->form->error))
+            fail_msg("%s, %u x %u, fill %d: row %u is %.9g, exactly %.9g", op, p->rows, p->cols,
+                     (int)p->fill, r, (double)want, y);
+    }
+    free(most);
+}
+
+static void inputs_init(struct inputs *in, struct problem *p, const char *op)
+{
+    *in = (struct inputs){.form = form_of(op)};
+    in->padded = tn_div_ceil_u32(p->rows, TN_GEMM_ROWS) * TN_GEMM_ROWS;
+    in->want = malloc((size_t)MAX_INPUTS * in->padded * sizeof *in->want);
+    float *values = malloc(p->cols * sizeof *values);
+    assert_true(in->want && values);
+    const size_t n_bytes = in->form->n_bytes(p->cols);
+    tn_guard_new(&in->made, MAX_INPUTS * n_bytes, 64, p->side);
+    for (uint32_t t = 0; t < MAX_INPUTS; t++) {
+        fill_inputs(p, values);
+        in->form->make(in->made.data + t * n_bytes, values, p->cols);
+        expect(p, in, t, values, op);
     }
     free(values);
-    tn_guard_free(&made);
 }
 
-/* ---- gemm ---- */
-
-static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
-                     uint32_t row_end, uint32_t n_tokens)
+static void inputs_fini(struct inputs *in)
 {
-    const struct form *form = form_of(row->op);
-    const size_t x_bytes = form->n_bytes(p->cols);
-    const size_t dst_stride = row_end - row_begin + n_tokens % 3 * 16;
-    struct tn_guard made, scratch, dst;
-    float *x = calloc(tn_kern_pad(p->cols), sizeof *x), untouched;
-    assert_non_null(x);
-    tn_guard_new(&made, n_tokens * x_bytes, 64, p->side);
+    free(in->want);
+    tn_guard_free(&in->made);
+}
+
+/* Multiplies the last n_tokens inputs, so that they end at the border of their buffer. */
+static void run(const struct problem *p, const struct inputs *in, const struct tn_kernel_row *row,
+                uint32_t row_begin, uint32_t row_end, uint32_t n_tokens)
+{
+    const uint32_t first = p->side == TN_GUARD_AT_END ? MAX_INPUTS - n_tokens : 0;
+    const uint8_t *x = in->made.data + first * in->form->n_bytes(p->cols);
+    const bool is_gemm = !strncmp(row->op, "gemm", 4); /* may leave padding rows untouched */
+    const size_t n = row_end - row_begin, dst_stride = n + n_tokens % 3 * 16;
+    struct tn_guard dst, scratch;
+    float untouched, *got =
+        tn_guard_new(&dst, ((n_tokens - 1) * dst_stride + n) * sizeof *got, 64, p->side);
     tn_guard_new(&scratch, TN_GEMM_SCRATCH_BYTES, 64, p->side);
-    tn_guard_new(&dst, n_tokens * dst_stride * sizeof(float), 64, p->side);
-    for (uint32_t t = 0; t < n_tokens; t++) {
-        fill_inputs(p, x);
-        form->make(made.data + t * x_bytes, x, p->cols);
-    }
-    call_gemm(row, (float *)(void *)dst.data, dst_stride, p, row_begin, row_end, made.data,
-              n_tokens, scratch.data);
+    memset(&untouched, TN_GUARD_BYTE, sizeof untouched);
+    call(row, got, dst_stride, p, row_begin, row_end, x, n_tokens, scratch.data);
     check_intact(row, &dst);
     check_intact(row, &scratch);
-    memset(&untouched, TN_GUARD_BYTE, sizeof untouched);
-    for (uint32_t t = 0; t < n_tokens; t++) {
-        const float *got = (const float *)(void *)dst.data + t * dst_stride;
-        for (uint32_t r = row_begin; r < row_end; r++)
-            if (r < p->rows || tn_f32_to_bits(got[r - row_begin]) != tn_f32_to_bits(untouched))
-                check(p, row, r, got[r - row_begin],
-                      form->expected(p, r, made.data + t * x_bytes));
-        for (size_t i = row_end - row_begin; i < dst_stride; i++)
+    for (uint32_t t = 0; t < n_tokens; t++, got += dst_stride) {
+        const float *want = in->want + (first + t) * in->padded + row_begin;
+        for (uint32_t i = 0; i < n; i++)
+            if (!is_gemm || row_begin + i < p->rows ||
+                tn_f32_to_bits(got[i]) != tn_f32_to_bits(untouched))
+                check(p, row, row_begin + i, got[i], want[i]);
+        for (size_t i = n; t + 1 < n_tokens && i < dst_stride; i++)
             check(p, row, row_end, got[i], untouched);
     }
-    free(x);
-    tn_guard_free(&made);
-    tn_guard_free(&scratch);
     tn_guard_free(&dst);
+    tn_guard_free(&scratch);
 }
 
-static void test_gemm(struct problem *p, const char *op)
+/* ---- gemv and gemm ---- */
+
+static void run_gemv(const struct problem *p, const struct inputs *in,
+                     const struct tn_kernel_row *row)
+{
+    const uint32_t padded = tn_div_ceil_u32(p->rows, 64) * 64;
+    for (uint32_t n = 1; n <= (p->cols < 200 ? in->form->n_few : 1); n++)
+        run(p, in, row, 0, padded, n);
+    if (padded > 256) {
+        run(p, in, row, 256, padded, 3);
+        run(p, in, row, 0, 256, 4);
+    }
+}
+
+static void run_gemm(const struct problem *p, const struct inputs *in,
+                     const struct tn_kernel_row *row)
 {
     /* Numbers of tokens around the tile sizes of every level. */
     static const uint32_t few[] = {1, 2, 3, 4, 5, 6, 7, 9};
-    const uint32_t padded = tn_div_ceil_u32(p->rows, TN_GEMM_ROWS) * TN_GEMM_ROWS;
-    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
-        const struct tn_kernel_row *row = &tn_kernel_rows[i];
-        if (!runs_here(row, op))
-            continue;
-        for (size_t k = 0; p->cols < 200 && k < TN_COUNT_OF(few); k++)
-            run_gemm(p, row, 0, padded, few[k]);
-        run_gemm(p, row, padded - TN_GEMM_ROWS, padded, 4);
-        run_gemm(p, row, padded - TN_GEMM_ROW_ALIGN, padded, 5);
-        run_gemm(p, row, TN_GEMM_ROW_ALIGN, 3 * TN_GEMM_ROW_ALIGN, 2);
-    }
+    for (size_t k = 0; p->cols < 200 && k < TN_COUNT_OF(few); k++)
+        run(p, in, row, 0, in->padded, few[k]);
+    run(p, in, row, in->padded - TN_GEMM_ROWS, in->padded, 4);
+    run(p, in, row, in->padded - TN_GEMM_ROW_ALIGN, in->padded, 5);
+    run(p, in, row, TN_GEMM_ROW_ALIGN, 3 * TN_GEMM_ROW_ALIGN, 2);
 }
 
 /* ---- the sizes ---- */
 
-typedef void test_fn(struct problem *p, const char *op);
+typedef void run_fn(const struct problem *p, const struct inputs *in,
+                    const struct tn_kernel_row *row);
 
 struct op {
     const char *name;
-    test_fn *test;
+    run_fn *run;
 };
 
 static const struct op ops[] = {
-    {"gemv_t2_x16", test_gemv}, {"gemm_t2_x16", test_gemm}, {"gemv_t2_f32", test_gemv},
-    {"gemv_t2_x8", test_gemv}, {"gemm_t2_x8", test_gemm}};
+    {"gemv_t2_x16", run_gemv}, {"gemm_t2_x16", run_gemm}, {"gemv_t2_f32", run_gemv},
+    {"gemv_t2_x8", run_gemv}, {"gemm_t2_x8", run_gemm}};
 
 static void test_shape(const struct op *op, uint32_t rows, uint32_t cols, uint32_t group,
                        enum fill fill)
 {
     struct problem p;
+    struct inputs in;
     problem_init(&p, rows, cols, group, cols % 2, fill,
                  rows % 2 ? TN_GUARD_AT_END : TN_GUARD_AT_START);
-    op->test(&p, op->name);
+    inputs_init(&in, &p, op->name);
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
+        if (runs_here(&tn_kernel_rows[i], op->name))
+            op->run(&p, &in, &tn_kernel_rows[i]);
+    inputs_fini(&in);
     problem_fini(&p);
 }
 
