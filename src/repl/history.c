@@ -130,15 +130,25 @@ static bool add_line(struct tn_history *h, struct tn_buf *entry, const char *lin
     return ok;
 }
 
-static tern_status read_file(struct tn_history *h, const char *path, struct tern_error *err)
+/* Refuses what no history contains, because saving would destroy it. */
+static tern_status check(const char *data, size_t n, const char *path, struct tern_error *err)
 {
-    char *data;
-    size_t n;
-    if (tn_path_kind(path) == TN_PATH_ABSENT)
-        return tn_ok(err);
-    tern_status status = tn_file_read_all(&data, &n, path, MAX_FILE_BYTES, err);
-    if (status)
-        return status;
+    const char *nul = n ? memchr(data, '\0', n) : NULL;
+    size_t n_lines = n > 0 && data[n - 1] != '\n';
+    for (size_t i = 0; i < n; i++)
+        n_lines += data[i] == '\n';
+    if (nul)
+        return tn_fail(err, TERN_INPUT, "%s: is no history of messages: byte %zu is 0", path,
+                       (size_t)(nul - data));
+    if (n_lines > TN_HISTORY_ENTRIES)
+        return tn_fail(err, TERN_INPUT,
+                       "%s: is no history of messages: it has %zu lines, at most %d are kept", path,
+                       n_lines, TN_HISTORY_ENTRIES);
+    return tn_ok(err);
+}
+
+static bool add_lines(struct tn_history *h, const char *data, size_t n)
+{
     struct tn_buf entry = {0};
     bool ok = true;
     for (size_t at = 0; ok && at < n;) {
@@ -148,8 +158,23 @@ static tern_status read_file(struct tn_history *h, const char *path, struct tern
         at += n_line + 1;
     }
     tn_buf_fini(&entry);
+    return ok;
+}
+
+static tern_status read_file(struct tn_history *h, const char *path, struct tern_error *err)
+{
+    char *data;
+    size_t n;
+    if (tn_path_kind(path) == TN_PATH_ABSENT)
+        return tn_ok(err);
+    tern_status status = tn_file_read_all(&data, &n, path, MAX_FILE_BYTES, err);
+    if (status)
+        return status;
+    status = check(data, n, path, err);
+    if (!status && !add_lines(h, data, n))
+        status = tn_fail(err, TERN_MEMORY, "%s: no memory to read it", path);
     tn_free(data);
-    return ok ? TERN_OK : tn_fail(err, TERN_MEMORY, "%s: no memory to read it", path);
+    return status;
 }
 
 tern_status tn_history_open(struct tn_history *h, const char *path, struct tern_error *err)

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #endif
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "failing_alloc.h"
@@ -416,22 +417,61 @@ static void history_lies_in_a_file(void **state)
     tn_file_remove(HISTORY);
 }
 
+static void write_history(const char *bytes, size_t n)
+{
+    struct tern_error err;
+    struct tn_file *file;
+    assert_int_equal(tn_file_create(&file, HISTORY, &err), TERN_OK);
+    assert_int_equal(tn_file_write_at(file, 0, bytes, n, &err), TERN_OK);
+    tn_file_close(file);
+}
+
 static void a_strange_history_is_shown_clean(void **state)
 {
     (void)state;
     struct tern_error err;
-    struct tn_file *file;
     struct tn_history h = {0};
     static const char bytes[] = "a\x1b[31mb\n\xff\r\n\n\\";
-    assert_int_equal(tn_file_create(&file, HISTORY, &err), TERN_OK);
-    assert_int_equal(tn_file_write_at(file, 0, bytes, sizeof bytes - 1, &err), TERN_OK);
-    tn_file_close(file);
+    write_history(bytes, sizeof bytes - 1);
     assert_int_equal(tn_history_open(&h, HISTORY, &err), TERN_OK);
     assert_int_equal(h.n_entries, 3);
     assert_int_equal(h.entries[0].n_bytes, 6);
     assert_memory_equal(h.entries[0].text, "a[31mb", 6);
     tn_history_fini(&h);
     assert_int_equal(tn_history_open(&h, ".", &err), TERN_INPUT);
+    tn_file_remove(HISTORY);
+}
+
+/* A wrong name after --history must not cost a file: neither at the start nor later. */
+static void other_files_are_not_replaced(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_history h = {0};
+    static char lines[2 * (TN_HISTORY_ENTRIES + 1)];
+    for (size_t i = 0; i < sizeof lines; i += 2) {
+        lines[i] = (char)('a' + i / 2 % 2);
+        lines[i + 1] = '\n';
+    }
+    write_history("TERN\0\1", 6);
+    assert_int_equal(tn_history_open(&h, HISTORY, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "byte 4 is 0"));
+    write_history(lines, sizeof lines);
+    assert_int_equal(tn_history_open(&h, HISTORY, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "1001 lines"));
+    tn_history_fini(&h);
+    write_history(lines, sizeof lines - 2);
+    assert_int_equal(tn_history_open(&h, HISTORY, &err), TERN_OK);
+    assert_int_equal(h.n_entries, TN_HISTORY_ENTRIES);
+    add(&h, "new");
+    write_history("TERN\0\1", 6);
+    assert_int_equal(tn_history_save(&h, &err), TERN_INPUT);
+    char *data;
+    size_t n;
+    assert_int_equal(tn_file_read_all(&data, &n, HISTORY, 100, &err), TERN_OK);
+    assert_int_equal(n, 6);
+    tn_free(data);
+    tn_history_fini(&h);
     tn_file_remove(HISTORY);
 }
 
@@ -455,6 +495,7 @@ int main(void)
         cmocka_unit_test(history_is_searched),
         cmocka_unit_test(history_lies_in_a_file),
         cmocka_unit_test(a_strange_history_is_shown_clean),
+        cmocka_unit_test(other_files_are_not_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
