@@ -194,7 +194,7 @@ static bool merge_pattern(struct merge *m, const json_t *value)
     const char *text = json_string_value(others), *end = text + json_string_length(others);
     const size_t n = (size_t)(end - text) + 1, n_more = json_string_length(value);
     uint32_t n_patterns = 1;
-    for (const char *p = text; p < end; p += strlen(p) + 1, n_patterns++)
+    for (const char *p = text; p <= end; p += strlen(p) + 1, n_patterns++)
         if (strcmp(p, json_string_value(value)) == 0)
             return true;
     if (n_patterns > TN_NFA_MAX_EXPRESSIONS) {

@@ -57,6 +57,9 @@ static void unsupported_schemas_are_refused_with_their_path(void **state)
         {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"},{\"pattern\":\"c\"},"
          "{\"pattern\":\"d\"},{\"pattern\":\"e\"}],\"type\":\"string\"}", 0, TERN_LIMIT,
          "#: \"allOf\": more than 4 times \"pattern\""},
+        {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"},{\"pattern\":\"c\"},"
+         "{\"pattern\":\"\"},{\"pattern\":\"d\"}],\"type\":\"string\"}", 0, TERN_LIMIT,
+         "#: \"allOf\": more than 4 times \"pattern\""},
         {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"},{\"pattern\":\"c\"}],"
          "\"format\":\"email\",\"type\":\"string\"}", 0, TERN_LIMIT, "more than 4 expressions"},
         {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"(?!b)\"}],\"type\":\"string\"}", 0,
