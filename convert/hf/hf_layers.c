@@ -185,22 +185,21 @@ static tern_status parse_dynamic(struct tn_config_import *out, const json_t *rop
                : status;
 }
 
-/* The object that scales the rotation; rotation->theta is NaN if unknown. */
+/* The object that scales the rotation. */
 static tern_status parse_scaling(struct tn_config_import *out, struct rotation *rotation,
                                  const json_t *root, const json_t *rope, const char *key,
                                  struct tern_error *err)
 {
     const char *type = rope_type(rope);
-    const bool has_theta = !isnan(rotation->theta);
     if (type && strcmp(type, "linear") == 0)
         return parse_linear(out, rope, err);
     if (type && strcmp(type, "default") == 0)
         return TERN_OK;
     if (type && strcmp(type, "dynamic") == 0)
         return parse_dynamic(out, rope, err);
-    if (type && strcmp(type, "llama3") == 0 && has_theta)
+    if (type && strcmp(type, "llama3") == 0)
         return llama3_factors(out, rope, rotation->theta, err);
-    if (type && strcmp(type, "yarn") == 0 && has_theta)
+    if (type && strcmp(type, "yarn") == 0)
         return yarn_factors(out, rotation, rope, err);
     /* "su": early files of Phi-3 */
     if (type && (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0))
@@ -243,13 +242,16 @@ static tern_status pick_full(struct tn_config_import *out, const json_t **rope,
     return refuse_scaling(out, sliding, err);
 }
 
-/* The value of rope_theta; without one, the default of transformers, on which published files rely;
- * NaN: not a number. */
-static double theta_of(const struct tn_family *family, const json_t *theta)
+/* The value of rope_theta; without one, the default of transformers, on which published files
+ * rely. */
+static tern_status read_theta(double *out, const struct tn_family *family, const json_t *theta,
+                              struct tern_error *err)
 {
+    *out = family->rope_theta != 0 ? family->rope_theta : 10000;
     if (tn_json_is_absent(theta))
-        return family->rope_theta != 0 ? family->rope_theta : 10000;
-    return json_is_number(theta) ? json_number_value(theta) : NAN;
+        return TERN_OK;
+    /* Below 1 the angles would grow with the dimension. */
+    return tn_config_number(out, "rope_theta", theta, 1, 1e12, err);
 }
 
 /* Reads rope_theta, also in newer and older spellings, and the scaling. */
@@ -260,7 +262,9 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
     const json_t *theta = json_object_get(root, "rope_theta");
     if (tn_json_is_absent(theta))
         theta = json_object_get(root, "rotary_emb_base");
-    tern_status status = parse_partial(out, root, err);
+    tern_status status = read_theta(&rotation->theta, out->family, theta, err);
+    if (status == TERN_OK)
+        status = parse_partial(out, root, err);
     for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
         const json_t *rope = json_object_get(root, keys[i]);
         if (out->family->has_local_layers)
@@ -274,18 +278,15 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
             return tn_fail(err, TERN_INPUT,
                            CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
                            json_number_value(theta), json_number_value(other), keys[i]);
-        rotation->theta = theta_of(out->family, theta);
-        status = parse_partial(out, rope, err);
+        status = read_theta(&rotation->theta, out->family, theta, err);
+        if (status == TERN_OK)
+            status = parse_partial(out, rope, err);
         if (status == TERN_OK && out->family->has_local_layers && !out->family->scales_full_layers)
             status = parse_full_scaling(out, rope, err);
         else if (status == TERN_OK)
             status = parse_scaling(out, rotation, root, rope, keys[i], err);
     }
-    rotation->theta = theta_of(out->family, theta);
-    /* Below 1 the angles would grow with the dimension. */
-    return status == TERN_OK && !tn_json_is_absent(theta)
-               ? tn_config_number(&rotation->theta, "rope_theta", theta, 1, 1e12, err)
-               : status;
+    return status;
 }
 
 /* ---- activation ---- */
