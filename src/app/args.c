@@ -125,6 +125,11 @@ static bool parse_choice(const char *choices, const char *text, int64_t *out)
     }
 }
 
+static tern_status refuse_empty(struct parser *p, const struct tn_option_row *row)
+{
+    return tn_fail(p->err, TERN_USAGE, "--%s \"\": must not be empty", row->name);
+}
+
 /* Stores a value; `value` is NULL for flags that take none. */
 static tern_status set_value(struct parser *p, const struct tn_option_row *row, const char *value)
 {
@@ -141,12 +146,14 @@ static tern_status set_value(struct parser *p, const struct tn_option_row *row, 
         *(double *)slot = 0.0;
         break;
     case TN_OPT_TEXT:
+        if (!*value && row->value && (strstr(row->value, "FILE") || strstr(row->value, "DIR")))
+            return refuse_empty(p, row);
         *(const char **)slot = value;
         break;
     case TN_OPT_LIST: {
         struct tn_text_list *list = (struct tn_text_list *)(void *)slot;
         if (!*value)
-            return tn_fail(p->err, TERN_USAGE, "--%s \"\": must not be empty", row->name);
+            return refuse_empty(p, row);
         if (list->n == TN_MAX_LIST)
             return tn_fail(p->err, TERN_USAGE, "--%s \"%s\": may be given %d times", row->name,
                            value, TN_MAX_LIST);

@@ -223,7 +223,9 @@ tern_status tn_model_resolve(char **path, const char *named, enum tn_model_place
                              struct tern_error *err)
 {
     *path = NULL;
-    if (named[0] && !is_path(named) && tn_path_kind(named) == TN_PATH_ABSENT)
+    if (!named[0])
+        return tn_fail(err, TERN_USAGE, "the model's name is empty");
+    if (!is_path(named) && tn_path_kind(named) == TN_PATH_ABSENT)
         return find_name(path, named, places, err);
     *path = tn_copy_text(named);
     return *path ? tn_ok(err) : tn_fail(err, TERN_MEMORY, "no memory for a path");

@@ -188,6 +188,8 @@ bool tn_json_get_count(const json_t *object, const char *key, double low, double
     const bool is_good = tn_json_is_whole(value, &x) && x >= low && x <= high;
     if (!is_good && high == TN_JSON_NO_LIMIT)
         return tn_refuse(r, 400, key, "\"%s\" must be a whole number, %.0f or more", key, low);
+    if (!is_good && low == high)
+        return tn_refuse(r, 400, key, "\"%s\" must be %.0f", key, low);
     if (!is_good)
         return tn_refuse(r, 400, key, "\"%s\" must be a whole number from %.0f to %.0f", key, low,
                          high);

@@ -41,6 +41,14 @@ class Positions(command.TestCase):
         self.assertIn('"Tell me a story."', error)
         self.assertIn('tern run MODEL "TEXT"', error)
 
+    def test_names_that_are_empty(self):
+        # as from "$MODEL" and "$FILE" when the variable is not set
+        self.assertIn("the model's name is empty", self.refused(2, "run", "", "Hi"))
+        for flag in ("--model", "--file", "--template", "--prefix-cache", "--schema"):
+            with self.subTest(flag=flag):
+                error = self.refused(2, "run", command.model(), "Hi", "-n", "1", flag, "")
+                self.assertIn(f'{flag} "": must not be empty', error)
+
 
 class UnknownNames(command.TestCase):
     def test_downloadable_models_are_named(self):

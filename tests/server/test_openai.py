@@ -441,7 +441,7 @@ class OpenAI(serving.TestCase):
             error = self.refusal(TEXT, prompt=prompt, max_tokens=1)
             self.assertEqual(error["param"], "prompt", prompt)
         self.refusal(TEXT, prompt="a", suffix="b")
-        self.refusal(TEXT, prompt="a", best_of=2)
+        self.assertEqual(self.refusal(TEXT, prompt="a", best_of=2)["message"], '"best_of" must be 1')
         choices = self.post(TEXT, {"prompt": "a", "n": 2, "best_of": 2, "max_tokens": 1})["choices"]
         self.assertEqual(len(choices), 2)
         self.refusal(TEXT, prompt="a", logprobs=6)
