@@ -522,6 +522,8 @@ tern_status tern_convert(const struct tern_convert_params *params,
         return tn_fail(err, TERN_MEMORY, "no memory for the conversion");
     *job = (struct tn_job){.params = params, .result = result, .err = err};
     const tern_status status = run_job(job);
+    if (status == TERN_INTERRUPTED) /* reading, or computing to measure the result */
+        (void)tn_fail(err, status, "conversion stopped; nothing was written");
     if (status == TERN_OK) {
         result->n_ternary = job->plan.n_ternary;
         result->bits_per_weight = 8 * (double)result->output_bytes / (double)job->plan.n_params;

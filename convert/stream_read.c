@@ -57,7 +57,7 @@ tern_status tn_stream_progress(struct tn_streamer *s, uint64_t n, struct tern_er
 {
     s->n_done += n;
     if (!tn_stream_report(s))
-        return tn_fail(err, TERN_INTERRUPTED, "conversion stopped; nothing was written");
+        return tn_fail(err, TERN_INTERRUPTED, "stopped");
     return TERN_OK;
 }
 

@@ -492,6 +492,7 @@ static void test_stop_anywhere(void **state)
     for (unsigned i = 1; i <= n_calls; i++) {
         stopper = (struct stopper){0, i};
         assert_int_equal(tern_convert(&params, &result, &err), TERN_INTERRUPTED);
+        assert_string_equal(err.detail, "conversion stopped; nothing was written");
         assert_int_equal(tn_path_kind(PART), TN_PATH_ABSENT);
     }
     char *text;
