@@ -132,9 +132,12 @@ static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind
             *out = kinds[i].kind;
             return TERN_OK;
         }
+    if (!type)
+        return tn_fail(values->err, TERN_INPUT, CONFIG ": \"layer_types\" has no text for layer %u",
+                       layer);
     return tn_fail(values->err, TERN_UNSUPPORTED,
-                   CONFIG ": \"layer_types\"[%u] is \"%s\", which is not supported", layer,
-                   type ? type : "(none)");
+                   CONFIG ": \"layer_types\"[%u] is \"%.40s\", which is not supported", layer,
+                   type);
 }
 
 static tern_status get_truth(const struct tn_values *values, bool *out, const char *name)
