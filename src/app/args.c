@@ -436,9 +436,10 @@ static tern_status unknown_command(struct parser *p, const char *word, enum tn_p
 {
     const char *nearest = tn_command_nearest(word);
     const char *hint = tn_hint_for_command(word);
+    const char *sign = tn_typed_quote(word);
     if (kind != TN_PATH_ABSENT)
-        return tn_fail(p->err, TERN_USAGE, "\"%s\" is a %s, not a command; try: tern run %s", word,
-                       kind == TN_PATH_DIR ? "directory" : "file", word);
+        return tn_fail(p->err, TERN_USAGE, "\"%s\" is a %s, not a command; try: tern run %s%s%s",
+                       word, kind == TN_PATH_DIR ? "directory" : "file", sign, word, sign);
     if (hint)
         return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; %s", word, hint);
     if (nearest)

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "hints.h"
 #include "json_io.h"
 #include "output.h"
 #include "tern/inspect.h"
@@ -49,12 +50,13 @@ static tern_status print_text(const struct tern_source *source,
                               const struct tern_source_summary *s, const char *path,
                               struct tern_error *err)
 {
+    const char *sign = tn_typed_quote(path);
     struct tn_buf out = {0};
     tn_buf_printf(&out, "source        %s, %s of weights in %u tensors\n", s->format,
                   tn_size_decimal((double)s->file_bytes).text, s->n_tensors);
     tn_buf_printf(&out, "family        %s\n", s->family ? s->family : "not recognised");
     if (s->is_convertible)
-        tn_buf_printf(&out, "converts      yes: tern convert %s%s\n", path,
+        tn_buf_printf(&out, "converts      yes: tern convert %s%s%s%s\n", sign, path, sign,
                       s->has_tokenizer ? "" : " --no-tokenizer");
     else
         tn_buf_printf(&out, "converts      no: %s\n", s->reason);

@@ -12,6 +12,7 @@
 #include "ask.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "hints.h"
 #include "known_models.h"
 #include "output.h"
 #include "plat/plat.h"
@@ -99,6 +100,7 @@ static char *name_of(const char *source)
 static tern_status choose_output(char **folder, char **path, const char *source, uint64_t hash,
                                  struct tern_error *err)
 {
+    const char *sign = tn_typed_quote(source);
     char *name = name_of(source);
     struct tn_buf file = {0};
     tern_status status = TERN_OK;
@@ -108,8 +110,8 @@ static tern_status choose_output(char **folder, char **path, const char *source,
     if (!*folder)
         status = tn_fail(err, TERN_OUTPUT,
                          "\"%s\" has to be converted, and this user has no folder for models; give "
-                         "one: tern convert %s -o FILE",
-                         source, source);
+                         "one: tern convert %s%s%s -o FILE",
+                         source, sign, source, sign);
     else if (!*path)
         status = tn_fail(err, TERN_MEMORY, "no memory for a path");
     tn_buf_fini(&file);
@@ -136,14 +138,15 @@ static tern_status get_size(uint64_t *n_bytes, const char *source, struct tern_e
 static tern_status may_convert(const char *source, const char *path, const struct tn_options *o,
                                struct tern_error *err)
 {
+    const char *sign = tn_typed_quote(source);
     bool is_yes = true;
     uint64_t n_bytes;
     tern_status status = get_size(&n_bytes, source, err);
     if (status == TERN_OK && o->no_convert)
         status = tn_fail(err, TERN_USAGE,
                          "\"%s\" is not converted yet, and --no-convert is given; to convert it: "
-                         "tern convert %s",
-                         source, source);
+                         "tern convert %s%s%s",
+                         source, sign, source, sign);
     if (status != TERN_OK)
         return status;
     if (n_bytes > 0)

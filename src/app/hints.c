@@ -129,3 +129,8 @@ const char *tn_hint_for_flag(enum tn_command command, const char *name, size_t n
             return flags[i].text;
     return NULL;
 }
+
+const char *tn_typed_quote(const char *text)
+{
+    return strchr(text, ' ') ? "\"" : "";
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Words of other programs (llama.cpp, ollama, Hugging Face), and tern's names for the same things.
+ * Words of other programs (llama.cpp, ollama, Hugging Face), and tern's names for the same things;
+ * commands to be typed.
  */
 #ifndef TN_HINTS_H
 #define TN_HINTS_H
@@ -18,5 +19,8 @@ enum tn_command tn_command_alias(const char *word);
 /* As tn_hint_for_command for a flag, with its dashes, that `command` does not have.  The hint names
  * a flag of that command.  '_' is equivalent to '-'. */
 const char *tn_hint_for_flag(enum tn_command command, const char *name, size_t n);
+
+/* What precedes and follows a text in a command to be typed: quotes if it has blanks. */
+const char *tn_typed_quote(const char *text);
 
 #endif

@@ -4,12 +4,14 @@
  */
 #include "known_models.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "hints.h"
 #include "hub/catalogue.h"
 #include "nearest.h"
 #include "plat/plat.h"
@@ -246,25 +248,24 @@ static bool is_here(const char *name)
 void tn_model_hint(const char *word, struct tern_error *err)
 {
     const struct tn_catalogue_model *known = tn_catalogue_find(word);
+    const char *sign = tn_typed_quote(word);
     if (is_here(word))
-        tn_fail(err, err->status, "\"%s\" is a model, not a command; try: tern run %s", word, word);
+        tn_fail(err, err->status, "\"%s\" is a model, not a command; try: tern run %s%s%s", word,
+                sign, word, sign);
     else if (known)
         tn_fail(err, err->status,
                 "\"%s\" is a model, not a command; try: tern pull %s, then tern run %s", word,
                 known->name, known->name);
 }
 
-/* Quotes "my model" for shells; leaves a text without blanks unchanged.  New memory. */
-static char *quote(const char *text, size_t n)
+/* New memory. */
+static char *quote(const char *text)
 {
-    const bool is_quoted = memchr(text, ' ', n) != NULL;
-    char *copy = tn_alloc(n + 3);
-    if (!copy)
-        return NULL;
-    copy[0] = '"';
-    memcpy(copy + is_quoted, text, n);
-    copy[n + is_quoted] = '"';
-    copy[n + 2 * is_quoted] = '\0';
+    const char *sign = tn_typed_quote(text);
+    const size_t size = strlen(text) + 3;
+    char *copy = tn_alloc(size);
+    if (copy)
+        snprintf(copy, size, "%s%s%s", sign, text, sign);
     return copy;
 }
 
@@ -281,9 +282,9 @@ char *tn_model_typed_name(const char *path)
         name[n] = '\0';
         if (tn_model_resolve(&found, name, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) == TERN_OK &&
             tn_path_same(found, path))
-            typed = quote(name, n);
+            typed = quote(name);
     }
     tn_free(found);
     tn_free(name);
-    return typed ? typed : quote(path, strlen(path));
+    return typed ? typed : quote(path);
 }

@@ -119,6 +119,10 @@ class Source(command.TestCase):
         found = self.look(folder)
         self.assertEqual((found["convertible"], found["has_tokenizer"]), (True, False))
         self.assertIn(f"yes: tern convert {folder} --no-tokenizer\n", self.ok("info", folder).text)
+        with_blank = scratch("a folder")
+        shutil.copytree(folder, with_blank)
+        self.assertIn(f'yes: tern convert "{with_blank}" --no-tokenizer\n',
+                      self.ok("info", with_blank).text)
 
     def test_template_that_convert_refuses(self):
         data = bytearray(command.read_bytes(
