@@ -85,7 +85,9 @@ static bool refuse_members(const json_t *body, struct tn_refusal *r)
         {"allowed_token_ids", ""},                {"use_beam_search", ""},
         {"truncate_prompt_tokens", ""},           {"t_max_predict_ms", ""},
         {"n_indent", ""},                         {"lora", ""},
-        {"mcp_servers", ""}};
+        {"mcp_servers", ""},                      {"documents", ""},
+        {"logits_processors", ""},                {"include_stop_str_in_output", ""},
+        {"chat_template", "; tern serve --template sets it"}};
     for (size_t i = 0; i < TN_COUNT_OF(fields); i++)
         if (!is_nothing(tn_json_member(body, fields[i].name)))
             return tn_refuse(r, 400, fields[i].name, "\"%s\" is not supported%s", fields[i].name,

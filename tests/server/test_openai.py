@@ -344,7 +344,9 @@ class OpenAI(serving.TestCase):
             self.check_translated(name, value)
         for name, value in (("functions", [{"name": "f"}]), ("stop_token_ids", [5]),
                             ("bad_words", ["a"]), ("min_tokens", 5), ("use_beam_search", True),
-                            ("allowed_token_ids", [5]), ("modalities", ["text", "audio"])):
+                            ("allowed_token_ids", [5]), ("modalities", ["text", "audio"]),
+                            ("chat_template", "{{ messages }}"), ("documents", [{"text": "a"}]),
+                            ("include_stop_str_in_output", True)):
             error = self.post(CHAT, dict(chat, **{name: value}), 400)["error"]
             self.assertEqual(error["param"], name)
             self.post(TEXT, {"prompt": "a", name: value}, 400)
