@@ -184,6 +184,8 @@ static tern_status read_model(struct tn_job *j)
     struct tn_model_source *m = &j->model;
     const char *path = j->params->source;
     tern_status status = tn_model_source_open(m, path, j->params->i2s_layout, j->err);
+    if (status == TERN_OK && !m->is_gguf && j->params->i2s_layout != TERN_I2S_X86)
+        status = tn_fail(j->err, TERN_USAGE, "--i2s-layout is for GGUF files; folders have none");
     if (status == TERN_OK && !m->is_gguf)
         status = add_input(j, "config.json");
     if (status == TERN_OK && m->has_generation)

@@ -37,6 +37,13 @@ def with_weights(name, draw):
 
 
 class Names(command.TestCase):
+    def test_flags_of_gguf_files(self):
+        """Without an effect on folders, so they are refused there."""
+        output = os.path.join(scratch("flags"), "a.tern")
+        for flag in (["--pre", "gpt2"], ["--i2s-layout", "arm"]):
+            error = self.refused(2, "convert", "-q", command.DEMO, "-o", output, *flag)
+            self.assertIn(f"{flag[0]} is for GGUF files", error)
+
     def test_partial_file_is_no_source(self):
         folder = scratch("part")
         os.mkdir(folder)
