@@ -48,6 +48,7 @@ struct tn_net_item {
     bool wants_read, wants_write;
     bool has_ended;           /* the end was read: only a reset is reported from now on */
     bool can_read, can_write; /* also if reading or writing would fail immediately */
+    bool has_failed;          /* the other side has reset the connection */
 };
 #define TN_NET_MAX_ITEMS 256
 /* Waits until an item is ready, a signal arrives, tn_net_wake is called, or the time is over;

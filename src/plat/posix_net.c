@@ -167,6 +167,7 @@ void tn_net_wait(struct tn_net_item *items, size_t n_items, uint32_t timeout_ms)
         int happened = n > 0 ? fds[i].revents : 0;
         items[i].can_read = happened & (POLLIN | POLLHUP | POLLERR | POLLNVAL);
         items[i].can_write = happened & (POLLOUT | POLLERR);
+        items[i].has_failed = happened & (POLLERR | POLLNVAL);
     }
     if (n > 0 && fds[n_items].revents)
         while (read(wake_pipe[0], scratch, sizeof scratch) == sizeof scratch)

@@ -163,6 +163,7 @@ void tn_net_wait(struct tn_net_item *items, size_t n_items, uint32_t timeout_ms)
         const int ends = POLLERR | POLLNVAL | (items[i].has_ended ? 0 : POLLRDNORM | POLLHUP);
         items[i].can_read = fds[i].fd != INVALID_SOCKET && happened & ends;
         items[i].can_write = happened & (POLLWRNORM | POLLERR);
+        items[i].has_failed = happened & (POLLERR | POLLNVAL);
     }
     if (n > 0 && fds[n_items].revents)
         while (recv(wake_socket, scratch, sizeof scratch, 0) > 0)

@@ -337,9 +337,10 @@ static bool is_due(const struct tn_loop *loop)
 static void serve(struct tn_loop *loop, struct tn_conn *conn, const struct tn_net_item *item,
                   uint64_t now_ns)
 {
-    if (item->can_write)
+    if (item->can_write && !item->has_failed)
         tn_conn_write(conn, now_ns);
-    if (item->can_read && !item->wants_read) /* an error, or both sides are closed */
+    /* A read may report a reset as the end of the data (wine), which would not stop the answer. */
+    if (item->has_failed || (item->can_read && !item->wants_read)) /* or both sides are closed */
         tn_conn_drop(conn);
     else if (item->can_read && conn->state != TN_CONN_DEAD)
         tn_conn_read(conn, loop->scratch, sizeof loop->scratch, now_ns);
