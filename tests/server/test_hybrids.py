@@ -116,7 +116,8 @@ class Hybrids(command.TestCase):
         part = text[text.index(os.path.realpath(path)):]
         return re.search(r"^VmFlags: (.*)$", part, re.MULTILINE).group(1).split()
 
-    @unittest.skipUnless(os.path.exists("/proc/self/smaps"), "flags of mappings")
+    @unittest.skipUnless(os.path.exists("/proc/self/smaps") and not command.IS_WINE,
+                         "flags of mappings")
     def test_experts_are_paged_where_memory_is_short(self):
         name = model("tiny-maple")
         with serving.Server("--parallel", "1", models=[name]) as plenty:
