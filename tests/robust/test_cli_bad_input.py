@@ -38,7 +38,7 @@ class ModelFiles(command.TestCase):
         os.makedirs(scratch("no model"))
         self.refused(5, "run", scratch("no model"), "-p", "Hi")
         self.refused(5, "logits", command.DEMO, "--ids", "1", "--greedy", "1")
-        self.refused(5, "info", "")
+        self.refused(2, "info", "")
 
     def test_foreign_files(self):
         everywhere = ("run", "info", "verify", "tokenize")
