@@ -145,9 +145,12 @@ static tern_status set_value(struct parser *p, const struct tn_option_row *row, 
     case TN_OPT_ZERO:
         *(double *)slot = 0.0;
         break;
-    case TN_OPT_TEXT:
-        if (!*value && row->value && (strstr(row->value, "FILE") || strstr(row->value, "DIR")))
+    case TN_OPT_PATH:
+        if (!*value)
             return refuse_empty(p, row);
+        *(const char **)slot = value;
+        break;
+    case TN_OPT_TEXT:
         *(const char **)slot = value;
         break;
     case TN_OPT_LIST: {
@@ -277,8 +280,9 @@ static tern_status foreign_flag(struct parser *p, const struct tn_option_row *ro
 
 static bool takes_value(const struct tn_option_row *row)
 {
-    return row->kind == TN_OPT_TEXT || row->kind == TN_OPT_LIST || row->kind == TN_OPT_COUNT ||
-           row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE || row->kind == TN_OPT_SIZE;
+    return row->kind == TN_OPT_TEXT || row->kind == TN_OPT_PATH || row->kind == TN_OPT_LIST ||
+           row->kind == TN_OPT_COUNT || row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE ||
+           row->kind == TN_OPT_SIZE;
 }
 
 static void note_given(struct tn_options *o, const struct tn_option_row *row)

@@ -167,6 +167,7 @@ enum tn_option_kind {
     TN_OPT_SET,    /* int64_t = low */
     TN_OPT_ZERO,   /* double = 0 */
     TN_OPT_TEXT,   /* const char * */
+    TN_OPT_PATH,   /* const char *; not empty */
     TN_OPT_LIST,   /* appended to a struct tn_text_list; not empty */
     TN_OPT_COUNT,  /* uint64_t in [low, high] */
     TN_OPT_REAL,   /* double in [real_low, real_high]; above real_low if `open` */
