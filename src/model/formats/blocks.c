@@ -5,7 +5,6 @@
  * model less than 0.001 nats per token (bench/input_forms.py), else 16 bits; an engine may request
  * one of these or f32, the reference for both.
  */
-#include "base/bits.h"
 #include "kern/blocks.h"
 #include "model/acts.h"
 #include "model/formats/formats.h"
@@ -16,16 +15,11 @@ static struct tn_blocks blocks_of(const struct tn_matrix *w)
     return (struct tn_blocks){w->data, w->rows, w->cols, w->layout};
 }
 
-static uint32_t end_of(const struct tn_mul *m, uint32_t align)
-{
-    return m->row + (uint32_t)tn_align_up(m->n_rows, align);
-}
-
 static void multiply_one(const struct tn_mul *m, tn_gemv_blocks_fn *gemv, const void *x)
 {
     const struct tn_sums sums = tn_sums_of_tiles(m);
     const struct tn_blocks w = blocks_of(m->w);
-    gemv(sums.y, &w, m->row, end_of(m, TN_TILE_ROWS), x);
+    gemv(sums.y, &w, m->row, tn_mul_end(m, TN_TILE_ROWS), x);
     tn_sums_finish(&sums, m);
 }
 
@@ -33,7 +27,7 @@ static void multiply_panel(const struct tn_mul *m, tn_gemm_blocks_fn *gemm, cons
 {
     const struct tn_sums sums = tn_sums_of_tiles(m);
     const struct tn_blocks w = blocks_of(m->w);
-    gemm(sums.y, sums.stride, &w, m->row, end_of(m, TN_GEMM_ROW_ALIGN), x, m->x->n,
+    gemm(sums.y, sums.stride, &w, m->row, tn_mul_end(m, TN_GEMM_ROW_ALIGN), x, m->x->n,
          m->worker->scratch->kernel);
     tn_sums_finish(&sums, m);
 }
@@ -64,7 +58,7 @@ static void mul_f32(const struct tn_mul *m)
     const struct tn_blocks w = blocks_of(m->w);
     for (uint32_t t = 0; t < m->x->n; t++)
         m->worker->kernels->gemv_blocks_f32(sums.y + t * sums.stride, &w, m->row,
-                                            end_of(m, TN_TILE_ROWS),
+                                            tn_mul_end(m, TN_TILE_ROWS),
                                             m->x->f32 + t * m->x->f32_stride);
     tn_sums_finish(&sums, m);
 }

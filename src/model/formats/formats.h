@@ -6,6 +6,7 @@
 #ifndef TN_FORMATS_H
 #define TN_FORMATS_H
 
+#include "base/bits.h"
 #include "model/format.h"
 
 #define TN_FORMAT_LIST(X)                                                                          \
@@ -52,6 +53,12 @@ struct tn_sums tn_sums_or_dst(const struct tn_mul *m);
 struct tn_sums tn_sums_of_tiles(const struct tn_mul *m);
 /* Completes a product: m->dst becomes y, or += add * y. */
 void tn_sums_finish(const struct tn_sums *sums, const struct tn_mul *m);
+
+/* The row after the last tile of `align` rows that a product needs. */
+static inline uint32_t tn_mul_end(const struct tn_mul *m, uint32_t align)
+{
+    return m->row + (uint32_t)tn_align_up(m->n_rows, align);
+}
 
 /* bind of ternary matrices: sets w->t. */
 void tn_bind_ternary(struct tn_matrix *w, const struct tern_file_tensor *t);

@@ -3,7 +3,6 @@
  * The format of ternary matrices in T2 with a scale per row and group of columns: inputs in 16
  * bits; in 8 bits, coarser and faster; or in f32, the reference for both.
  */
-#include "base/bits.h"
 #include "kern/pack.h"
 #include "model/acts.h"
 #include "model/formats/formats.h"
@@ -14,7 +13,7 @@ static_assert(TN_X16_FEW <= TN_FEW_TOKENS && TN_X8_FEW <= TN_FEW_TOKENS,
 
 static uint32_t end_of(const struct tn_mul *m)
 {
-    return m->row + (uint32_t)tn_align_up(m->n_rows, TERN_T2_TILE_ROWS);
+    return tn_mul_end(m, TERN_T2_TILE_ROWS);
 }
 
 /* The products with an input in 8 or 16 bits, x8 or x16. */
