@@ -30,6 +30,11 @@ void tn_config_import_fini(struct tn_config_import *import)
     tn_rotation_import_fini(&import->rotation);
 }
 
+bool tn_config_is_local(const struct tn_config_import *import, uint32_t layer)
+{
+    return import->family->has_local_layers && import->layers[layer].window != 0;
+}
+
 void tn_config_need(struct tn_config_import *out, const uint8_t *roles, size_t n)
 {
     for (size_t i = 0; i < n && roles[i]; i++)

@@ -62,6 +62,8 @@ void tn_config_apply_scheme(struct tn_config_import *out, const struct tn_scheme
  * rotation. */
 tern_status tn_config_make_layers(struct tn_config_import *out, struct tern_error *err);
 void tn_config_fill_layers(struct tn_config_import *out, uint32_t activation, double theta);
+/* Whether a layer has the separate rotation of local layers (has_local_layers of the family). */
+bool tn_config_is_local(const struct tn_config_import *import, uint32_t layer);
 /* Marks roles [n], up to the first 0, as needed. */
 void tn_config_need(struct tn_config_import *out, const uint8_t *roles, size_t n);
 

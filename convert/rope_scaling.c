@@ -80,8 +80,7 @@ tern_status tn_magnify_rotations(struct tn_config_import *out, double magnitude,
 {
     for (uint32_t i = 0; i < out->config.n_layer && magnitude != 1; i++) {
         float *scale = &out->layers[i].rope_scale;
-        const bool is_local = out->family->has_local_layers && out->layers[i].window != 0;
-        if (out->layers[i].mixer != TERN_MIXER_ATTENTION || is_local)
+        if (out->layers[i].mixer != TERN_MIXER_ATTENTION || tn_config_is_local(out, i))
             continue;
         *scale = (float)((*scale != 0 ? (double)*scale : 1) * magnitude);
         if (!(*scale >= TERN_MIN_ROPE_SCALE && *scale <= TERN_MAX_ROPE_SCALE))

@@ -407,9 +407,7 @@ static bool is_wanted(const struct planner *p, const struct tn_slot *slot)
 
 static bool has_factors(const struct planner *p, uint32_t layer)
 {
-    const bool is_local =
-        p->import->family->has_local_layers && p->import->layers[layer].window != 0;
-    return p->import->rope_factors && !is_local;
+    return p->import->rope_factors && !tn_config_is_local(p->import, layer);
 }
 
 static tern_status plan_tensor(struct planner *p, const struct tn_slot *slot, uint32_t layer,
