@@ -337,7 +337,7 @@ static bool is_due(const struct tn_loop *loop)
 static void serve(struct tn_loop *loop, struct tn_conn *conn, const struct tn_net_item *item,
                   uint64_t now_ns)
 {
-    if (item->can_write && !item->has_failed)
+    if (item->can_write)
         tn_conn_write(conn, now_ns);
     /* A read may report a reset as the end of the data (wine), which would not stop the answer. */
     if (item->has_failed || (item->can_read && !item->wants_read)) /* or both sides are closed */
