@@ -340,11 +340,12 @@ static void run_all(const struct problem *p, const struct op *op, bool all)
 {
     const uint32_t align = op->is_gemm ? TN_GEMM_ROW_ALIGN : 16;
     const uint32_t end = tn_div_ceil_u32(p->w.rows, align) * align;
+    const uint32_t most = all ? MAX_INPUTS : 1;
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
         const struct tn_kernel_row *row = &tn_kernel_rows[i];
         if (strcmp(row->op, op->name) || (row->needs & ~features))
             continue;
-        for (uint32_t n = all && !op->is_gemm ? MAX_INPUTS : 1; n <= (all ? MAX_INPUTS : 1); n++)
+        for (uint32_t n = op->is_gemm ? 1 : most; n <= most; n++)
             run(p, row, op, 0, end, n);
         run(p, row, op, end - align, end, FEW_INPUTS);
         if (end > 2 * align)
