@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads config.json and generation_config.json.  Published files repeat keys (the last one wins),
- * contain integers beyond 64 bits, NaN and Infinity in unused keys, and write numbers as 500000 or
- * 500000.0: all numbers are read as doubles, and those that must be integers are checked.
+ * Reads config.json and generation_config.json.  In published files a key can occur twice (the last
+ * one wins), unused keys hold NaN, Infinity and integers beyond 64 bits, and an integer can be
+ * written as 500000.0.  So every number is read as a double, and a key that takes an integer checks
+ * that it got one.
  */
 #include "convert/hf/hf_config.h"
 

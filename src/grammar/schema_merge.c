@@ -3,9 +3,8 @@
  * Merges the subschemas of "allOf", keyword by keyword.
  *
  * Each keyword has its own rule: bounds narrow, lists of names join, patterns are listed, members
- * nest in a new "allOf".
- * Keywords without a rule must be equal.  Steps bound the size of the result, because references
- * can multiply it.
+ * nest in a new "allOf".  Keywords without a rule must be equal.  Steps bound the size of the
+ * result, because references can multiply it.
  */
 #include "grammar/schema_merge.h"
 

@@ -533,7 +533,7 @@ static TN_ALWAYS_INLINE void multiply_blocks(float *dst, size_t dst_stride,
     void tn_gemv_blocks_f32_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin,       \
                                   uint32_t row_end, const float *x)                                \
     {                                                                                              \
-        multiply_f32(dst, w, row_begin, row_end, x, functions_of(w, FORM_8)->unpack);             \
+        multiply_f32(dst, w, row_begin, row_end, x, functions_of(w, FORM_8)->unpack);              \
     }                                                                                              \
     BLOCKS_DEFINE_FORM(isa, 8)                                                                     \
     BLOCKS_DEFINE_FORM(isa, 16)
