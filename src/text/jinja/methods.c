@@ -223,7 +223,7 @@ static struct tn_jvalue all_are(struct tn_jrun *run, struct tn_jvalue self,
                                 bool (*is_kind)(uint32_t c))
 {
     const struct tn_jstring *s = self.string;
-    for (size_t i = 0; i < s->n && tn_jrun_step(run, i % 16 == 0);) {
+    for (size_t i = 0; i < s->n && tn_jrun_step(run, 1);) {
         uint32_t c;
         i += tn_utf8_next(s->bytes + i, s->n - i, &c);
         if (!is_kind(c))
@@ -285,7 +285,7 @@ static struct tn_jvalue str_isspace(struct tn_jrun *run, struct tn_jvalue self,
 static struct tn_jvalue has_only(struct tn_jrun *run, struct tn_jvalue self, bool wants_upper)
 {
     bool any = false;
-    for (size_t i = 0; i < self.string->n && tn_jrun_step(run, i % 16 == 0);) {
+    for (size_t i = 0; i < self.string->n && tn_jrun_step(run, 1);) {
         uint32_t c;
         i += tn_utf8_next(self.string->bytes + i, self.string->n - i, &c);
         bool is_lower = tn_char_upper(c) != c, is_upper = tn_char_lower(c) != c;
