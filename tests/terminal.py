@@ -15,8 +15,9 @@ DEADLINE = 120  # seconds; far more than a loaded machine needs
 
 class Terminal:
     """A child with a terminal as its standard streams, except those given: the tern command with
-    these arguments, or another program.  By default the terminal controls it; when such a child
-    exits, the system may discard its last output."""
+    these arguments, or another program.  TERM is xterm unless `env` changes it: CI may have none.
+    By default the terminal controls it; when such a child exits, the system may discard its last
+    output."""
 
     def __init__(self, *args, program=None, env=None, size=(24, 80), controls=True,
                  **streams):
@@ -34,7 +35,7 @@ class Terminal:
             if controls:
                 fcntl.ioctl(child, termios.TIOCSCTTY, 0)
         self.process = subprocess.Popen(program or command.argv(*args), preexec_fn=lead,
-                                        env=command.environment(**(env or {})),
+                                        env=command.environment(**{"TERM": "xterm", **(env or {})}),
                                         pass_fds=[child], **streams)
         os.close(child)
         self.seen = b""
