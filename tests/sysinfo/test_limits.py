@@ -158,7 +158,7 @@ class Limits(command.TestCase):
     def test_too_little_for_any_text(self):
         """The error is reported even if nothing can be allocated, and no output is lost."""
         whole = self.ok("help").out
-        for kib in range(1024, 8192, 64):
+        for kib in range(1024, 12288, 64):
             for arguments, code in (("help", 0), ("--no-such-flag", 2)):
                 result = command.Result(subprocess.run(
                     command.argv(arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
