@@ -140,17 +140,20 @@ stage_wine() {
     suite build/windows-x86_64
 }
 
-# on_processors QEMU FOLDER CPU...: runs the story and the arithmetic tests on each of qemu's
-# processors.  qemu reads the processor's name from QEMU_CPU.
+# on_processors QEMU FOLDER CPU=LEVEL...: runs the story and the arithmetic tests on each of qemu's
+# processors, whose best kernel level is LEVEL.  Levels below it are left to smaller processors.
+# qemu reads the processor's name from QEMU_CPU.
 on_processors() {
     qemu=$1 folder=$2; shift 2
-    for QEMU_CPU; do
-        export QEMU_CPU
-        say "$qemu -cpu $QEMU_CPU"
+    for processor; do
+        export QEMU_CPU="${processor%=*}" TERN_TEST_LEVELS="${processor#*=}"
+        say "$qemu -cpu $QEMU_CPU, kernel level $TERN_TEST_LEVELS"
+        "$qemu" "$folder/tern" --version | grep -qx "cpu level $TERN_TEST_LEVELS" ||
+            die "$QEMU_CPU does not have $TERN_TEST_LEVELS as its best level"
         dist/smoke.sh "$qemu" "$folder/tern"
         suite "$folder" -L arithmetic
     done
-    unset QEMU_CPU
+    unset QEMU_CPU TERN_TEST_LEVELS
 }
 
 # The whole suite on the largest processor, the arithmetic tests on smaller ones too.
@@ -158,17 +161,19 @@ stage_aarch64() {
     need_packages qemu-user-static
     cross_build linux-aarch64
     (export QEMU_CPU=max; suite build/linux-aarch64)
-    on_processors qemu-aarch64-static build/linux-aarch64 cortex-a53 cortex-a76
+    on_processors qemu-aarch64-static build/linux-aarch64 cortex-a53=neon cortex-a76=dotprod
 }
 
-# From the first 64-bit processors, without SSSE3, to the maximum of qemu, which lacks AVX-512.
+# From the first 64-bit processors, without SSSE3, to those with AVX2; the story also on qemu's
+# largest, which lacks AVX-512.
 stage_levels() {
     need_packages qemu-user-static
     emulator=qemu-x86_64-static
     cross_build linux-x86_64
     # qemu 7.2 reads masked-out lanes of a load; for p . v that is up to two registers.
     export TERN_TEST_READ_AHEAD=64
-    on_processors qemu-x86_64-static build/linux-x86_64 Opteron_G1 Nehalem Haswell max
+    on_processors $emulator build/linux-x86_64 Opteron_G1=ref Nehalem=ssse3 Haswell=avx2
+    QEMU_CPU=max dist/smoke.sh $emulator build/linux-x86_64/tern
 }
 
 stage_packages() {

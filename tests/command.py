@@ -25,9 +25,11 @@ SHARED = os.environ.get("TERN_SHARED", os.path.join(ROOT, "..", "shared"))
 NATIVE = not RUNNER
 IS_WINE = os.name == "posix" and bool(RUNNER) and "wine" in os.path.basename(RUNNER[0])
 CHATTER = re.compile(r"[0-9]{4}|.*:(fixme|err):|qemu-[a-z0-9_-]+: warning: TCG doesn't")
-# Kernel levels to try; a processor may lack some. Sanitizers are slow: tests/kern runs every kernel
-# under them, so two levels suffice for the code around the kernels.
-LEVELS = (["ref", "avx2", "neon"] if os.environ.get("TERN_SANITIZE") else
+# Kernel levels to try; a processor may lack some. TERN_TEST_LEVELS names others. Sanitizers are
+# slow: tests/kern runs every kernel under them, so two levels suffice for the code around the
+# kernels.
+LEVELS = (os.environ["TERN_TEST_LEVELS"].split() if os.environ.get("TERN_TEST_LEVELS") else
+          ["ref", "avx2", "neon"] if os.environ.get("TERN_SANITIZE") else
           ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"])
 TIMEOUT = float(os.environ.get("TERN_TEST_TIMEOUT", "300"))
 
