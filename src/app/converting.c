@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "app.h"
 #include "ask.h"
@@ -64,22 +65,27 @@ tern_status tn_convert_and_say(struct tern_convert_params *params,
     return status;
 }
 
+/* What a new model is for; NAME follows it in a command. */
+static const char *use_of(const struct tern_model *model, bool has_tokenizer)
+{
+    const struct tern_chat_template *template = NULL;
+    if (!has_tokenizer)
+        return "bench";
+    if (tern_model_config(model)->pooling != TERN_POOLING_NONE)
+        return "embed";
+    return tern_model_chat_template(&template, model, NULL) == TERN_OK && template ? "chat" : "run";
+}
+
 void tn_suggest_command(const char *output, bool has_tokenizer)
 {
     struct tern_model *model;
-    const struct tern_chat_template *template = NULL;
     char *name = tn_model_typed_name(output);
     if (name && tern_model_open(&model, output, NULL) == TERN_OK) {
-        const bool has_template =
-            has_tokenizer && tern_model_chat_template(&template, model, NULL) == TERN_OK;
-        if (!has_tokenizer)
-            tn_info_say("Try: tern bench %s", name);
-        else if (tern_model_config(model)->pooling != TERN_POOLING_NONE)
-            tn_info_say("Try: tern embed %s FILE", name);
-        else if (has_template && template)
-            tn_info_say("Try: tern chat %s", name);
-        else
-            tn_info_say("Try: tern run %s \"Once upon a time\"", name);
+        const char *program = tn_typed_program(), *sign = tn_typed_quote(program);
+        const char *use = use_of(model, has_tokenizer);
+        tn_info_say("Try: %s%s%s %s %s%s", sign, program, sign, use, name,
+                    strcmp(use, "embed") == 0 ? " FILE" :
+                    strcmp(use, "run") == 0   ? " \"Once upon a time\"" : "");
         tern_model_free(model);
     }
     tn_free(name);

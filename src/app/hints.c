@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "plat/plat.h"
 
 /* Texts complete a sentence that begins with `unknown command "pull"; `.  A word is removed from
  * this table when it becomes a command; the test of the command line checks that. */
@@ -133,4 +134,17 @@ const char *tn_hint_for_flag(enum tn_command command, const char *name, size_t n
 const char *tn_typed_quote(const char *text)
 {
     return strchr(text, ' ') ? "\"" : "";
+}
+
+static const char *program = "tern";
+
+void tn_typed_program_set(const char *started_as)
+{
+    if (started_as && tn_path_name(started_as) != started_as)
+        program = started_as;
+}
+
+const char *tn_typed_program(void)
+{
+    return program;
 }

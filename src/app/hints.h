@@ -23,4 +23,9 @@ const char *tn_hint_for_flag(enum tn_command command, const char *name, size_t n
 /* What precedes and follows a text in a command to be typed: quotes if it has blanks. */
 const char *tn_typed_quote(const char *text);
 
+/* The program in a command to be typed: as it was started if by a path, otherwise "tern", which the
+ * shell found.  `started_as` must stay valid. */
+void tn_typed_program_set(const char *started_as);
+const char *tn_typed_program(void);
+
 #endif

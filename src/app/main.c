@@ -127,6 +127,7 @@ int main(int argc, char **argv)
     tn_process_init(&argc, &argv);
     tn_interrupt_install();
     tn_json_io_init();
+    tn_typed_program_set(argv[0]);
     int exit_code = tn_out_finish(dispatch(argc, argv));
     hold_window(argc - 1, exit_code);
     if (tn_terminate_requested() && !ends_by_request)

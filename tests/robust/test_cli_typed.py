@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 import sys
 import unittest
 
@@ -86,19 +87,36 @@ class CurrentFolder(command.TestCase):
         self.assertIn("did you mean mine?", self.refused(5, "run", "mime", "Hi", cwd=here))
         self.refused(5, "info", "mine", cwd=here)
 
+    def suggestion(self, result):
+        """The last line, which names a command, without the program's name."""
+        match = re.fullmatch(r'Try: (?:"[^"]+"|\S+) (.*)', result.err.splitlines()[-1])
+        self.assertIsNotNone(match, result.err)
+        return match.group(1)
+
     def test_convert_names_the_next_command(self):
         here = scratch("converted")
         os.makedirs(here)
         for output, typed in (("mine.tern", "mine"), ("my own.tern", '"my own"'),
                               ("other", "other")):
             result = self.ok("convert", command.DEMO, "-o", output, cwd=here)
-            self.assertEqual(result.err.splitlines()[-1], f"Try: tern chat {typed}")
+            self.assertEqual(self.suggestion(result), f"chat {typed}")
         elsewhere = os.path.join(here, "mine.tern")
         result = self.ok("convert", command.DEMO, "-o", elsewhere, cwd=command.scratch(""))
-        self.assertEqual(result.err.splitlines()[-1], f"Try: tern chat {elsewhere}")
+        self.assertEqual(self.suggestion(result), f"chat {elsewhere}")
         self.assertNotIn("Try:", self.ok("convert", command.DEMO, "-o", elsewhere, "-q").err)
         result = self.ok("convert", command.DEMO, "-o", "bare.tern", "--no-tokenizer", cwd=here)
-        self.assertIn("Try: tern bench bare", result.err)
+        self.assertEqual(self.suggestion(result), "bench bare")
+
+    @unittest.skipUnless(ON_A_TERMINAL, "started through PATH")
+    def test_convert_names_the_program_as_it_was_started(self):
+        here = scratch("started as")
+        os.makedirs(here)
+        os.symlink(command.TERN, os.path.join(here, "tern"))
+        for start, typed in (("./tern", "./tern"), (os.path.join(here, "tern"), f'"{here}/tern"'),
+                             ("tern", "tern")):
+            done = subprocess.run([start, "convert", command.DEMO, "-o", "mine.tern"], cwd=here,
+                                  env=environment(PATH=here), stderr=subprocess.PIPE, check=True)
+            self.assertEqual(done.stderr.decode().splitlines()[-1], f"Try: {typed} chat mine")
 
 
 class Sources(command.TestCase):

@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
-from command import DEMO, NATIVE, read_bytes, scratch
+from command import DEMO, NATIVE, TERN, read_bytes, scratch
 from hub import REVISION, Hub, entry
 from pulling import CURL, FOLDER, WEIGHTS, Pull, demo_files
 
@@ -24,7 +24,7 @@ class Pulling(Pull):
     def test_folder(self):
         result = self.pull()
         self.check_model()
-        self.assertIn("Try: tern chat fairy-tales", result.err)
+        self.assertIn(f"Try: {TERN} chat fairy-tales", result.err)
         self.assertEqual(result.out, b"")
         self.assertEqual(os.listdir(self.downloads), [])
         names = {path.rsplit("/", 1)[1] for path, _ in self.hub.files_requested()}
