@@ -70,19 +70,35 @@ static TN_ALWAYS_INLINE int32_t x16_round(float v, int32_t most)
     return (q & ~nan) | (most & nan);
 }
 
-/* The destination of an input's sums. */
-struct x16_sums {
-    int32_t *of_64, *minus_32, *minus_16;
-};
-
-/* Sums of a block from the sums of 16 columns. */
-static TN_ALWAYS_INLINE void x16_add_sums(struct x16_sums *s)
+/* dst [n] = the sums of pairs of values [2 * n]. */
+static TN_ALWAYS_INLINE void x16_add_pairs(int32_t *restrict dst, const int32_t *restrict values,
+                                           uint32_t n)
 {
-    for (uint32_t i = 0; i < 4; i++)
-        s->minus_32[i] = s->minus_16[2 * i] + s->minus_16[2 * i + 1];
-    for (uint32_t i = 0; i < 2; i++)
-        s->of_64[i] = -(s->minus_32[2 * i] + s->minus_32[2 * i + 1]);
-    *s = (struct x16_sums){s->of_64 + 2, s->minus_32 + 4, s->minus_16 + 8};
+    for (uint32_t i = 0; i < n; i++)
+        dst[i] = values[2 * i] + values[2 * i + 1];
+}
+
+/* minus_16 [TN_X16_BLOCK / 16] = minus the sums of 16 values of q [TN_X16_BLOCK].  Compilers
+ * vectorise sums of pairs, but not a sum of 16. */
+static TN_ALWAYS_INLINE void x16_minus_sums(int32_t *restrict minus_16, const int32_t *restrict q)
+{
+    int32_t of_2[TN_X16_BLOCK / 2], of_4[TN_X16_BLOCK / 4], of_8[TN_X16_BLOCK / 8];
+    x16_add_pairs(of_2, q, TN_X16_BLOCK / 2);
+    x16_add_pairs(of_4, of_2, TN_X16_BLOCK / 4);
+    x16_add_pairs(of_8, of_4, TN_X16_BLOCK / 8);
+    for (uint32_t i = 0; i < TN_X16_BLOCK / 16; i++)
+        minus_16[i] = -of_8[2 * i] - of_8[2 * i + 1];
+}
+
+/* The block of x [n] from k on; if it is not whole, `last` with zeros past the end. */
+static TN_ALWAYS_INLINE const float *x16_block(float *last, const float *x, uint32_t k, uint32_t n)
+{
+    if (k + TN_X16_BLOCK <= n)
+        return x + k;
+    const uint32_t left = n > k ? n - k : 0;
+    memcpy(last, x + (left ? k : 0), left * sizeof *x);
+    memset(last + left, 0, (TN_X16_BLOCK - left) * sizeof *x);
+    return last;
 }
 
 /* x [TN_X16_BLOCK]; returns the factor.  Rounding, splitting and summing are separate loops: with
@@ -100,12 +116,7 @@ static TN_ALWAYS_INLINE float quant_x16_block(int8_t *restrict high, int8_t *res
         high[k] = (int8_t)h;
         low[k] = (int8_t)(q[k] - h * 256);
     }
-    for (uint32_t part = 0; part < 8; part++) {
-        int32_t sum = 0;
-        for (uint32_t k = 0; k < 16; k++)
-            sum -= q[16 * part + k];
-        minus_16[part] = sum;
-    }
+    x16_minus_sums(minus_16, q);
     return a / (float)TN_I16_MAX;
 }
 
@@ -114,21 +125,16 @@ static TN_ALWAYS_INLINE void quant_x16(void *memory, const float *x, uint32_t n)
     const uint32_t padded = tn_kern_pad(n);
     int8_t *high = memory, *low = high + tn_x16_half(n);
     float *factors = (float *)(void *)(high + padded);
-    struct x16_sums sums = {(int32_t *)(void *)(low + padded),
-                            (int32_t *)(void *)(high + padded / 32 * 33),
-                            (int32_t *)(void *)(low + padded / 16 * 17)};
+    int32_t *of_64 = (int32_t *)(void *)(low + padded);
+    int32_t *minus_32 = (int32_t *)(void *)(high + padded / 32 * 33);
+    int32_t *minus_16 = (int32_t *)(void *)(low + padded / 16 * 17);
     float last[TN_X16_BLOCK];
-    for (uint32_t k = 0; k < padded; k += TN_X16_BLOCK) {
-        const float *block = x + k;
-        if (n < k + TN_X16_BLOCK) { /* zeros past the end */
-            const uint32_t left = n > k ? n - k : 0;
-            memcpy(last, x + (left ? k : 0), left * sizeof *x);
-            memset(last + left, 0, (TN_X16_BLOCK - left) * sizeof *x);
-            block = last;
-        }
-        *factors++ = quant_x16_block(high + k, low + k, sums.minus_16, block);
-        x16_add_sums(&sums);
-    }
+    for (uint32_t k = 0; k < padded; k += TN_X16_BLOCK)
+        *factors++ = quant_x16_block(high + k, low + k, minus_16 + k / 16,
+                                     x16_block(last, x, k, n));
+    x16_add_pairs(minus_32, minus_16, padded / 32);
+    for (uint32_t i = 0; i < padded / 64; i++)
+        of_64[i] = -minus_32[2 * i] - minus_32[2 * i + 1];
 }
 
 /* ---- scales and sums of 64 rows ---- */

@@ -35,25 +35,29 @@ static TN_ALWAYS_INLINE struct x8 x8_of(const void *memory, uint32_t cols, uint3
 
 /* ---- rounding ---- */
 
-/* x [TN_X8_BLOCK]; returns the factor. */
-static TN_ALWAYS_INLINE float quant_x8_block(int8_t *restrict q, int32_t *restrict start,
-                                             int32_t *restrict halves, const float *restrict x)
+_Static_assert(X8_RUN_BLOCKS * TN_X8_BLOCK == TN_X16_BLOCK, "a run is a block of x16");
+
+/* Four blocks, x [TN_X16_BLOCK]; factors and starts [4], minus_16 [8]. */
+static TN_ALWAYS_INLINE void quant_x8_run(int8_t *restrict q, float *restrict factors,
+                                          int32_t *restrict starts, int32_t *restrict minus_16,
+                                          const float *restrict x)
 {
-    const float largest = x16_largest(x, TN_X8_BLOCK), a = largest > 1e-30f ? largest : 1e-30f;
-    const float s = (float)X8_MOST / a;
-    int32_t v[TN_X8_BLOCK];
-    for (uint32_t k = 0; k < TN_X8_BLOCK; k++)
-        v[k] = x16_round(x[k] * s, X8_MOST);
-    for (uint32_t k = 0; k < TN_X8_BLOCK; k++)
-        q[k] = (int8_t)v[k];
-    for (uint32_t i = 0; i < 2; i++) {
-        int32_t sum = 0;
-        for (uint32_t k = 0; k < 16; k++)
-            sum -= v[16 * i + k];
-        halves[i] = sum;
+    float s[X8_RUN_BLOCKS];
+    int32_t v[TN_X16_BLOCK];
+    for (uint32_t b = 0; b < X8_RUN_BLOCKS; b++)
+        s[b] = x16_largest(x + b * TN_X8_BLOCK, TN_X8_BLOCK);
+    for (uint32_t b = 0; b < X8_RUN_BLOCKS; b++) {
+        const float a = s[b] > 1e-30f ? s[b] : 1e-30f;
+        factors[b] = a / (float)X8_MOST;
+        s[b] = (float)X8_MOST / a;
     }
-    *start = halves[0] + halves[1];
-    return a / (float)X8_MOST;
+    for (uint32_t b = 0; b < X8_RUN_BLOCKS; b++)
+        for (uint32_t k = b * TN_X8_BLOCK; k < (b + 1) * TN_X8_BLOCK; k++)
+            v[k] = x16_round(x[k] * s[b], X8_MOST);
+    for (uint32_t k = 0; k < TN_X16_BLOCK; k++)
+        q[k] = (int8_t)v[k];
+    x16_minus_sums(minus_16, v);
+    x16_add_pairs(starts, minus_16, X8_RUN_BLOCKS);
 }
 
 static TN_ALWAYS_INLINE void quant_x8(void *memory, const float *x, uint32_t n)
@@ -62,18 +66,11 @@ static TN_ALWAYS_INLINE void quant_x8(void *memory, const float *x, uint32_t n)
     int8_t *q = memory;
     float *factors = (float *)(void *)(q + padded);
     int32_t *starts = (int32_t *)(void *)(q + padded / 8 * 9);
-    int32_t *halves = (int32_t *)(void *)(q + padded / 8 * 10);
-    for (uint32_t k = 0; k < padded; k += TN_X8_BLOCK, halves += 2) {
-        float last[TN_X8_BLOCK];
-        const float *block = x + k;
-        if (n < k + TN_X8_BLOCK) { /* zeros past the end */
-            const uint32_t left = n > k ? n - k : 0;
-            memcpy(last, x + (left ? k : 0), left * sizeof *x);
-            memset(last + left, 0, (TN_X8_BLOCK - left) * sizeof *x);
-            block = last;
-        }
-        *factors++ = quant_x8_block(q + k, starts++, halves, block);
-    }
+    int32_t *minus_16 = (int32_t *)(void *)(q + padded / 8 * 10);
+    float last[TN_X16_BLOCK];
+    for (uint32_t k = 0; k < padded; k += TN_X16_BLOCK)
+        quant_x8_run(q + k, factors + k / TN_X8_BLOCK, starts + k / TN_X8_BLOCK, minus_16 + k / 16,
+                     x16_block(last, x, k, n));
 }
 
 /* ---- 64 rows ---- */
