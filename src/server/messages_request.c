@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "server/tools.h"
 #include "server/translate.h"
 
 /* ---- parameters ---- */
@@ -37,22 +36,8 @@ static bool add_choice(struct tn_translation *t, json_t *out, const json_t *requ
 static bool add_tools(struct tn_translation *t, json_t *out, const json_t *request,
                       struct tn_refusal *r)
 {
-    const json_t *tools;
-    if (!tn_tools_list(&tools, request, r))
-        return false;
-    json_t *list = json_array();
-    tn_translation_set(t, out, "tools", list);
-    if (t->failed)
-        return true; /* the list is freed, and the final check reports it */
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *tool = json_array_get(tools, i);
-        const char *type = json_string_value(tn_json_member(tool, "type"));
-        if (type && strcmp(type, "custom") != 0)
-            return tn_refuse(r, 400, "tools",
-                             "\"tools\": entry %zu: there is no tool \"%.60s\" here", i, type);
-        tn_translation_add(t, list, tn_translation_tool(t, tool, "input_schema"));
-    }
-    return add_choice(t, out, request, r);
+    static const struct tn_tool_form form = {"custom", "input_schema", .is_default = true};
+    return tn_translation_tools(t, out, request, &form, r) && add_choice(t, out, request, r);
 }
 
 /* Reads {"type":"enabled"}, "adaptive", or "disabled" (the default): without blocks of reasoning.

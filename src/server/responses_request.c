@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "server/tools.h"
 #include "server/translate.h"
 
 /* ---- parameters ---- */
@@ -15,19 +14,10 @@
 static bool add_tools(struct tn_translation *t, json_t *out, const json_t *request,
                       struct tn_refusal *r)
 {
-    const json_t *choice = tn_json_member(request, "tool_choice"), *tools;
-    if (!tn_tools_list(&tools, request, r))
+    static const struct tn_tool_form form = {"function", "parameters", .is_default = false};
+    const json_t *choice = tn_json_member(request, "tool_choice");
+    if (!tn_translation_tools(t, out, request, &form, r))
         return false;
-    json_t *list = json_array();
-    tn_translation_set(t, out, "tools", list);
-    if (t->failed)
-        return true; /* the list is freed, and the final check reports it */
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *tool = json_array_get(tools, i);
-        if (!tn_json_has_type(tool, "function"))
-            return tn_refuse(r, 400, "tools", "\"tools\": entry %zu is not a function", i);
-        tn_translation_add(t, list, tn_translation_tool(t, tool, "parameters"));
-    }
     if (tn_json_has_type(choice, "function"))
         tn_translation_set(t, out, "tool_choice", tn_translation_function(t, choice));
     else

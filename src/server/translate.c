@@ -6,7 +6,10 @@
  */
 #include "server/translate.h"
 
+#include <string.h>
+
 #include "server/openai.h"
+#include "server/tools.h"
 
 void tn_translation_set(struct tn_translation *t, json_t *object, const char *key, json_t *value)
 {
@@ -44,14 +47,6 @@ json_t *tn_translation_function(struct tn_translation *t, const json_t *from)
     return o;
 }
 
-json_t *tn_translation_tool(struct tn_translation *t, const json_t *tool, const char *schema_key)
-{
-    json_t *o = tn_translation_function(t, tool), *function = json_object_get(o, "function");
-    tn_translation_share(t, function, "description", tool, "description");
-    tn_translation_share(t, function, "parameters", tool, schema_key);
-    return o;
-}
-
 json_t *tn_translation_call(struct tn_translation *t, const json_t *call, const char *id_key,
                             const char *arguments_key)
 {
@@ -59,6 +54,36 @@ json_t *tn_translation_call(struct tn_translation *t, const json_t *call, const 
     tn_translation_share(t, o, "id", call, id_key);
     tn_translation_share(t, json_object_get(o, "function"), "arguments", call, arguments_key);
     return o;
+}
+
+static json_t *translate_tool(struct tn_translation *t, const json_t *tool, const char *schema_key)
+{
+    json_t *o = tn_translation_function(t, tool), *function = json_object_get(o, "function");
+    tn_translation_share(t, function, "description", tool, "description");
+    tn_translation_share(t, function, "parameters", tool, schema_key);
+    return o;
+}
+
+bool tn_translation_tools(struct tn_translation *t, json_t *out, const json_t *request,
+                          const struct tn_tool_form *form, struct tn_refusal *r)
+{
+    const json_t *tools;
+    if (!tn_tools_list(&tools, request, r))
+        return false;
+    json_t *list = json_array();
+    tn_translation_set(t, out, "tools", list);
+    if (t->failed)
+        return true; /* the list is freed, and the final check reports it */
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        const char *type = json_string_value(tn_json_member(tool, "type"));
+        if (type ? strcmp(type, form->type) != 0 : !form->is_default)
+            return tn_refuse(r, 400, "tools",
+                             "\"tools\": entry %zu has the type \"%.60s\", supported is \"%s\"", i,
+                             type ? type : "", form->type);
+        tn_translation_add(t, list, translate_tool(t, tool, form->schema_key));
+    }
+    return true;
 }
 
 void tn_translation_form(struct tn_translation *t, json_t *out, const json_t *holder)

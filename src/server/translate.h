@@ -21,12 +21,19 @@ void tn_translation_share(struct tn_translation *t, json_t *object, const char *
                           const json_t *from, const char *from_key);
 /* {"type":"function","function":{"name":...}} with the name from `from`. */
 json_t *tn_translation_function(struct tn_translation *t, const json_t *from);
-/* The same with the other members of a tool whose schema has another name. */
-json_t *tn_translation_tool(struct tn_translation *t, const json_t *tool, const char *schema_key);
 /* The same with the id and the arguments of a call. */
 json_t *tn_translation_call(struct tn_translation *t, const json_t *call, const char *id_key,
                             const char *arguments_key);
 
+/* How an API describes a tool. */
+struct tn_tool_form {
+    const char *type, *schema_key;
+    bool is_default; /* the type of a tool without one */
+};
+
+/* Sets out["tools"] from the request's.  false: refused. */
+bool tn_translation_tools(struct tn_translation *t, json_t *out, const json_t *request,
+                          const struct tn_tool_form *form, struct tn_refusal *r);
 /* Sets out["response_format"] from {"format":{"type":"json_schema","schema":{...},"strict":true}};
  * nothing if `holder` is NULL or has no format. */
 void tn_translation_form(struct tn_translation *t, json_t *out, const json_t *holder);

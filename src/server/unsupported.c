@@ -92,6 +92,9 @@ static bool refuse_members(const json_t *body, struct tn_refusal *r)
         if (!is_nothing(tn_json_member(body, fields[i].name)))
             return tn_refuse(r, 400, fields[i].name, "\"%s\" is not supported%s", fields[i].name,
                              fields[i].instead);
+    if (json_is_false(tn_json_member(body, "skip_special_tokens")))
+        return tn_refuse(r, 400, "skip_special_tokens",
+                         "\"skip_special_tokens\" must be true: texts have no special tokens");
     return true;
 }
 

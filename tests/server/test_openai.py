@@ -346,13 +346,13 @@ class OpenAI(serving.TestCase):
                             ("bad_words", ["a"]), ("min_tokens", 5), ("use_beam_search", True),
                             ("allowed_token_ids", [5]), ("modalities", ["text", "audio"]),
                             ("chat_template", "{{ messages }}"), ("documents", [{"text": "a"}]),
-                            ("include_stop_str_in_output", True)):
+                            ("include_stop_str_in_output", True), ("skip_special_tokens", False)):
             error = self.post(CHAT, dict(chat, **{name: value}), 400)["error"]
             self.assertEqual(error["param"], name)
             self.post(TEXT, {"prompt": "a", name: value}, 400)
             self.check_translated(name, value)
         self.post(CHAT, dict(chat, functions=[], bad_words=None, min_tokens=0, lora=[],
-                             use_beam_search=False, modalities=["text"]))
+                             use_beam_search=False, skip_special_tokens=True, modalities=["text"]))
 
     def test_output_formats_of_other_apis(self):
         """A schema under the name that another API has for it would be ignored without a word."""
