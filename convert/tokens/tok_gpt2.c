@@ -260,13 +260,14 @@ static tern_status read_config(struct reader *r, bool is_default)
     return check_class(r, is_default);
 }
 
-/* `key` says whether every text receives the token of name i on this side. */
+/* `key` says whether every text receives the token of name i on this side.  Only the first id of
+ * the text is added: tn_tok_end_tokens refuses a second one. */
 static void read_affix(struct reader *r, const char *key, size_t i, uint32_t *ids, uint32_t *n)
 {
     const char *text = json_string_value(content_of(r->named[i]));
     if (!text || !json_is_true(json_object_get(r->json[TN_GPT2_CONFIG], key)))
         return;
-    for (uint32_t id = 0; id < r->b.model_vocab; id++) {
+    for (uint32_t id = 0; id < r->b.model_vocab && *n == 0; id++) {
         const struct tn_tok_token *token = &r->b.tokens[id];
         if (token->flags & TN_TOK_ADDED && token->n_bytes == strlen(text) &&
             memcmp(token->text, text, token->n_bytes) == 0)
