@@ -373,6 +373,7 @@ void tn_loop_turn(struct tn_loop *loop, uint32_t timeout_ms)
     for (uint32_t i = 0; i < n_conns; i++)
         if (items[i].can_read || items[i].can_write)
             serve(loop, loop->conns[i], &items[i], now_ns);
+    now_ns = tn_now_ns(); /* not before the start of a request that was read above */
     tick(loop, now_ns);
     shed(loop, now_ns);
     remove_dead(loop);

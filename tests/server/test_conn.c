@@ -4,6 +4,7 @@
  * they time out, and their slots are reused under load.  The test has both ends of a connection and
  * controls the clock.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +16,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "plat/plat.h"
 #include "server/conn.h"
 #include "server/conn_limits.h"
+#include "server/loop.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -262,6 +265,58 @@ static void pipelined_requests_are_taken_in_turns(void **state)
     end(&p);
 }
 
+/* ---- the loop's clock ---- */
+
+static uint64_t requested_ns, first_tick_ns;
+
+static void note_tick(void *arg, uint64_t now_ns)
+{
+    (void)arg;
+    if (!first_tick_ns)
+        first_tick_ns = now_ns;
+}
+
+static void ignore(void *arg)
+{
+    (void)arg;
+}
+
+static void hold_request(void *arg, struct tn_conn *conn)
+{
+    (void)arg;
+    requested_ns = tn_now_ns();
+    tn_conn_hold(conn, &(struct tn_conn_user){.on_gone = ignore, .on_tick = note_tick});
+}
+
+/* The turn that reads a request may also be the one that calls on_tick, once a second: the request
+ * must not look as if it had waited for ages. */
+static void ticks_do_not_precede_their_request(void **state)
+{
+    const struct tn_conn_host holding = {.on_head = on_head, .on_request = hold_request,
+                                         .on_done = on_done, .append_error = append_error};
+    static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    struct tn_loop *loop;
+    struct tern_error err;
+    (void)state;
+    assert_int_equal(tn_loop_open(&loop, "127.0.0.1", 0, &holding, &err), TERN_OK);
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons(tn_loop_port(loop)),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int client = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(client, (const struct sockaddr *)(const void *)&address,
+                             sizeof address), 0);
+    while (tn_loop_n_connections(loop) == 0)
+        tn_loop_turn(loop, 10);
+    usleep(1100000); /* the next turn ticks */
+    assert_int_equal(write(client, request, sizeof request - 1), sizeof request - 1);
+    requested_ns = first_tick_ns = 0;
+    while (!first_tick_ns)
+        tn_loop_turn(loop, 10);
+    assert_true(first_tick_ns >= requested_ns);
+    close(client);
+    tn_loop_close(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +327,7 @@ int main(void)
         cmocka_unit_test_setup(slow_readers_end, begin_test),
         cmocka_unit_test_setup(only_clients_that_received_all_are_idle, begin_test),
         cmocka_unit_test_setup(pipelined_requests_are_taken_in_turns, begin_test),
+        cmocka_unit_test_setup(ticks_do_not_precede_their_request, begin_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
