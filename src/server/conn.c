@@ -22,13 +22,12 @@ void tn_conn_drop(struct tn_conn *conn)
 {
     if (conn->state == TN_CONN_DEAD)
         return;
-    bool was_busy = conn->state == TN_CONN_BUSY && !conn->is_answered;
+    const bool was_busy = conn->state == TN_CONN_BUSY;
     conn->state = TN_CONN_DEAD;
-    if (was_busy) {
-        if (conn->user.on_gone)
-            conn->user.on_gone(conn->user.arg);
+    if (was_busy && !conn->is_answered && conn->user.on_gone)
+        conn->user.on_gone(conn->user.arg);
+    if (was_busy)
         conn->host->on_done(conn->host->arg, conn, 0);
-    }
     conn->user = (struct tn_conn_user){0};
     tn_net_close(conn->socket);
     conn->socket = TN_NO_SOCKET;

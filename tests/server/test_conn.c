@@ -265,6 +265,28 @@ static void pipelined_requests_are_taken_in_turns(void **state)
     end(&p);
 }
 
+/* Its request is counted and logged, although no byte of the answer could be sent. */
+static void a_client_that_does_not_wait_is_reported(void **state)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    static char scratch[4096];
+    struct tn_conn conn;
+    int fds[2];
+    (void)state;
+    n_body = 10;
+    status_done = -1;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    tn_conn_init(&conn, fds[0], &host, TN_SECOND_NS);
+    assert_int_equal(write(fds[1], request, sizeof request - 1), sizeof request - 1);
+    close(fds[1]);
+    tn_conn_read(&conn, scratch, sizeof scratch, TN_SECOND_NS);
+    tn_conn_advance(&conn, TN_SECOND_NS);
+    assert_int_equal(conn.state, TN_CONN_DEAD);
+    assert_int_equal(n_done, 1);
+    assert_int_equal(status_done, 0);
+    tn_conn_fini(&conn);
+}
+
 /* ---- the loop's clock ---- */
 
 static uint64_t requested_ns, first_tick_ns;
@@ -327,6 +349,7 @@ int main(void)
         cmocka_unit_test_setup(slow_readers_end, begin_test),
         cmocka_unit_test_setup(only_clients_that_received_all_are_idle, begin_test),
         cmocka_unit_test_setup(pipelined_requests_are_taken_in_turns, begin_test),
+        cmocka_unit_test_setup(a_client_that_does_not_wait_is_reported, begin_test),
         cmocka_unit_test_setup(ticks_do_not_precede_their_request, begin_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
