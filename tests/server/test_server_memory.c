@@ -272,6 +272,10 @@ static void sweep(const char *name, struct tn_buf request, int64_t step)
 
 /* ---- requests ---- */
 
+/* More tokens than the context of 256 has: without its text, the message would get an answer. */
+#define TEN(text) text text text text text text text text text text
+#define TOO_LONG TEN(TEN("Once upon a "))
+
 static const struct {
     const char *path, *fields, *body;
 } requests[] = {
@@ -293,6 +297,9 @@ static const struct {
     {"POST /v1/chat/completions", "",
      "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Hello\"}]}],"
      "\"max_tokens\":3,\"temperature\":0,\"stream\":true,\"logprobs\":true,\"top_logprobs\":1}"},
+    {"POST /v1/chat/completions", "",
+     "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"" TOO_LONG
+     "\"}]}],\"max_tokens\":3}"},
     {"POST /v1/chat/completions", "",
      "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"max_tokens\":4,"
      "\"temperature\":0,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
