@@ -47,20 +47,31 @@ static const char *name_of(const json_t *o)
     return json_string_value(tn_json_member(o, "name"));
 }
 
+static bool is_in(const json_t *list, const json_t *value)
+{
+    size_t i = 0;
+    while (i < json_array_size(list) && json_array_get(list, i) != value)
+        i++;
+    return i < json_array_size(list);
+}
+
 /* Reads {"mode":..., "tools":[...]}: restricts the request's tools to that list, which is written
- * as in chat completions or as in responses. */
+ * as in chat completions or as in responses.  A repeated name counts once, because its tool is
+ * rendered for each entry. */
 static bool allow_tools(struct tn_task *task, const json_t **tools, const json_t *allowed,
                         struct tn_refusal *r)
 {
     const json_t *names = tn_json_member(allowed, "tools");
-    if (json_array_size(names) == 0)
-        return tn_refuse(r, 400, "tool_choice", "\"tool_choice\" must list the allowed tools");
+    const size_t n = json_array_size(names);
+    if (n == 0 || n > MAX_TOOLS)
+        return tn_refuse(r, 400, "tool_choice",
+                         "\"tool_choice\" must list the allowed tools, at most %u", MAX_TOOLS);
     json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(names); i++) {
+    for (size_t i = 0; i < n; i++) {
         const json_t *entry = json_array_get(names, i);
         const json_t *function = tn_json_member(entry, "function");
         json_t *tool = find_tool(*tools, name_of(function ? function : entry));
-        if (tool && json_array_append(list, tool) == 0)
+        if (tool && (is_in(list, tool) || json_array_append(list, tool) == 0))
             continue;
         json_decref(list);
         return tool ? tn_refuse(r, 503, NULL, "no memory for the request")

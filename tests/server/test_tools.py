@@ -128,7 +128,8 @@ class Tools(serving.TestCase):
             alone = self.ask(server, tool_choice="required",
                              tools=[t for t in TOOLS if t["function"]["name"] == name])
             self.assertEqual(one["usage"]["prompt_tokens"], alone["usage"]["prompt_tokens"])
-        both = self.ask(server, tool_choice=allow("auto", "weather", "stop"), max_tokens=5)
+        both = self.ask(server, tool_choice=allow("auto", "weather", "stop", "weather"),
+                        max_tokens=5)  # a repeated name counts once
         self.assertEqual(both["choices"], self.ask(server, max_tokens=5)["choices"])
         flat = {"type": "allowed_tools", "mode": "required",
                 "tools": [{"type": "function", "name": "stop"}]}
@@ -137,6 +138,7 @@ class Tools(serving.TestCase):
             "tools": [dict(t["function"], type="function") for t in TOOLS]})
         self.assertEqual((got, answer["output"][0]["name"]), (200, "stop"), answer)
         for wrong in (allow("none", "stop"), allow("required"), allow("auto", "stop", "x"),
+                      allow("auto", *["stop"] * 129),
                       {"type": "allowed_tools"}, {"type": "allowed_tools", "allowed_tools": 5}):
             error = self.ask(server, 400, tool_choice=wrong)["error"]
             self.assertEqual(error["param"], "tool_choice")
