@@ -214,6 +214,7 @@ static bool read_common(struct tn_task *task, struct tn_refusal *r)
     (void)tn_json_get_text(task->body, "model", &task->called, NULL, r);
     return tn_json_get_bool(task->body, "stream", &task->gen.streams, r) &&
            tn_gen_read_format(&task->gen, task->body, r) &&
+           (!task->is_chat || tn_tools_read(task, r)) &&
            tn_gen_read_options(&task->gen, tn_json_member(task->body, "options"), task->model, r) &&
            tn_logprobs_read(task, r) && refuse_others(task, r) && tn_reasoning_read_think(task, r);
 }
@@ -245,7 +246,7 @@ void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
     const json_t *messages = tn_json_member(task->body, "messages");
     task->is_chat = true;
     task->begun_answers = TN_BEGUN_CONTINUED;
-    if (!read_common(task, &refusal) || !tn_tools_read(task, &refusal))
+    if (!read_common(task, &refusal))
         tn_task_refuse(task, &refusal);
     else if (!messages || (json_is_array(messages) && json_array_size(messages) == 0))
         answer_load(task);

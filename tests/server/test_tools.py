@@ -77,12 +77,26 @@ class Tools(serving.TestCase):
         call = answer["message"]["tool_calls"][0]["function"]
         self.assertIsInstance(call["arguments"], dict)
         self.assertEqual((answer["done_reason"], answer["message"]["content"]), ("stop", ""))
+        self.check_defaults(server, body)
         _, _, data = server.request("POST", "/api/chat", body)
         lines = [json.loads(line) for line in data.decode().splitlines()]
         calls = [call for line in lines for call in line["message"].get("tool_calls", ())]
         self.assertEqual([call["function"]["index"] for call in calls], [0])
         self.assertTrue(calls[0]["id"].startswith("call_"))
         self.assertTrue(lines[-1]["done"])
+
+    def check_defaults(self, server, body):
+        """A forced call has the same default parameters in both APIs: no penalties."""
+        list_of_ones = {"type": "array", "items": {"enum": [1]}, "minItems": 9, "maxItems": 30}
+        more = {"tools": [tool("count", ones=list_of_ones)], "tool_choice": "required"}
+        for seed in range(3):
+            answer = self.ask(server, seed=seed, max_tokens=300, **more)
+            call = answer["choices"][0]["message"]["tool_calls"][0]
+            options = {"num_predict": 300, "seed": seed}
+            answer = self.post("/api/chat", dict(body, options=options, stream=False, **more),
+                               server=server)
+            self.assertEqual(answer["message"]["tool_calls"][0]["function"]["arguments"],
+                             json.loads(call["function"]["arguments"]))
 
     def check_conversation(self, server):
         """Calls and their results are messages."""
