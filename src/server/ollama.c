@@ -271,7 +271,8 @@ static bool encode_turn(struct tn_task *task, const char *prompt, size_t n, stru
     return tn_translation_encode(task, tn_translation_end(&t, messages, r), r);
 }
 
-/* Prepends the ids of "context"; the prompt's BOS is dropped if they have one. */
+/* Prepends the ids of "context"; the prompt's BOS is dropped if they have one.  Marks in the prompt
+ * move with it; 0 is none. */
 static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
 {
     const struct tern_model *model = task->model->model;
@@ -287,7 +288,7 @@ static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
     }
     const size_t skip = prompt->n > 0 && prompt->ids[0] == all.ids[0] &&
                         tern_tokenizer_is_special(tern_model_tokenizer(model), all.ids[0]);
-    const size_t n = all.n + prompt->n - skip;
+    const size_t n_moved = all.n - skip, n = n_moved + prompt->n;
     uint32_t *ids = tn_realloc(all.ids, (n + 1) * sizeof *ids);
     if (!ids) {
         tern_ids_free(&all);
@@ -296,6 +297,8 @@ static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
     memcpy(ids + all.n, prompt->ids + skip, (prompt->n - skip) * sizeof *ids);
     tern_ids_free(prompt);
     *prompt = (struct tern_ids){.ids = ids, .n = n, .capacity = n + 1};
+    task->marks.n_system += task->marks.n_system ? (uint32_t)n_moved : 0;
+    task->marks.n_turn += task->marks.n_turn ? (uint32_t)n_moved : 0;
     return true;
 }
 

@@ -75,6 +75,25 @@ class Hybrids(command.TestCase):
                         content = answer["choices"][0]["message"]["content"] or "So."
                         talk.append({"role": "assistant", "content": content[:10]})
 
+    def test_a_context_of_ids_is_computed_once(self):
+        """Two prompts after the same "context" of Ollama's API, with the same system text."""
+        def generate(server, **more):
+            status, answer = server.post("/api/generate", dict({
+                "model": server.model_ids()[0], "stream": False, "system": "Be brief.",
+                "options": {"num_predict": N_TOKENS, "temperature": 0}}, **more))
+            self.assertEqual(status, 200, answer)
+            return answer["context"]
+
+        for name in MODELS:
+            with serving.Server("--parallel", "1", models=[model(name)]) as server:
+                context = generate(server, prompt=TEXTS[1])
+                generate(server, prompt="First?", context=context)
+                before = server.metric("cached_tokens_total")
+                generate(server, prompt="Second!", context=context)
+                n_cached = server.metric("cached_tokens_total") - before
+                with self.subTest(model=name):
+                    self.assertGreaterEqual(n_cached, len(context))
+
     def chat(self, name, n_turns, *flags):
         """The results of n_turns lines of a chat."""
         lines = "".join(json.dumps({"role": "user", "content": f"Question {turn}: why?"}) + "\n"
