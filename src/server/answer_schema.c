@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/json_dump.h"
 
 /* ---- requests ---- */
 
@@ -108,17 +108,17 @@ static bool compile_schema(struct tn_task *task, struct tn_refusal *r)
 {
     const struct tn_output *form = &task->gen.output;
     struct tern_error err;
-    char *text = json_dumps(form->schema, JSON_COMPACT);
-    if (!text)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
-    const size_t n = strlen(text);
-    bool is_good = tn_body_hold_working(task->server, &task->request,
-                                        tn_json_body_bound(text, n) + n, r);
+    struct tn_buf text = {0};
+    bool is_good = tn_json_dump(&text, form->schema) ||
+                   tn_refuse(r, 503, NULL, "no memory for the request");
+    is_good = is_good &&
+              tn_body_hold_working(task->server, &task->request,
+                                   tn_json_body_bound(text.data, text.n_bytes) + text.n_bytes, r);
     if (is_good)
-        is_good = tern_grammar_from_schema(&task->gen.grammar, text, n, form->flags, &err) ==
-                      TERN_OK ||
+        is_good = tern_grammar_from_schema(&task->gen.grammar, text.data, text.n_bytes,
+                                           form->flags, &err) == TERN_OK ||
                   refuse_schema(&err, form->param, r);
-    tn_free(text);
+    tn_buf_fini(&text);
     return is_good;
 }
 

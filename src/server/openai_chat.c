@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/json_dump.h"
 #include "server/answer_schema.h"
 #include "server/begun_answer.h"
 #include "server/json_out.h"
@@ -161,13 +161,13 @@ static bool refuse_conversation(const struct tn_task *task, const struct tern_er
 
 /* Finds the format of tool calls; refuses templates without one.  A template that supports tools
  * may still refuse the conversation. */
-static bool find_call_form(struct tn_task *task, const char *text, struct tn_refusal *r)
+static bool find_call_form(struct tn_task *task, const struct tn_buf *json, struct tn_refusal *r)
 {
     const struct tn_server *server = task->server;
     const struct tn_server_model *model = task->model;
     struct tern_error err;
-    tern_status status = tern_chat_call_form(&task->call_form, model->chat, text, strlen(text),
-                                             &task->chat_params, &err);
+    tern_status status = tern_chat_call_form(&task->call_form, model->chat, json->data,
+                                             json->n_bytes, &task->chat_params, &err);
     if (status == TERN_OK)
         return true;
     if (status == TERN_MEMORY || status == TERN_INTERRUPTED)
@@ -178,18 +178,18 @@ static bool find_call_form(struct tn_task *task, const char *text, struct tn_ref
     return refuse_conversation(task, &err, r);
 }
 
-static bool encode_json(struct tn_task *task, const char *json, struct tn_refusal *r)
+static bool encode_json(struct tn_task *task, const struct tn_buf *json, struct tn_refusal *r)
 {
     const struct tn_server_model *model = task->model;
     const size_t max_ids = task->gen.n_choices > 0 ? model->n_ctx : SIZE_MAX; /* only counted */
     struct tern_error err;
     size_t n_least;
     tern_status status = tern_chat_encode_json_within(
-        tern_model_tokenizer(model->model), model->chat, json, strlen(json), &task->chat_params,
-        max_ids, &n_least, &task->ids, &err);
+        tern_model_tokenizer(model->model), model->chat, json->data, json->n_bytes,
+        &task->chat_params, max_ids, &n_least, &task->ids, &err);
     if (status == TERN_OK && tern_model_has_state(model->model))
-        tern_chat_marks_json(&task->marks, tern_model_tokenizer(model->model), model->chat, json,
-                             strlen(json), &task->chat_params, &task->ids);
+        tern_chat_marks_json(&task->marks, tern_model_tokenizer(model->model), model->chat,
+                             json->data, json->n_bytes, &task->chat_params, &task->ids);
     if (status == TERN_OK)
         return true;
     if (n_least > 0)
@@ -199,13 +199,13 @@ static bool encode_json(struct tn_task *task, const char *json, struct tn_refusa
 
 static bool encode(struct tn_task *task, const json_t *conversation, struct tn_refusal *r)
 {
-    char *text = json_dumps(conversation, JSON_COMPACT);
-    if (!text)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
+    struct tn_buf json = {0};
     const bool is_good =
-        (!task->tools || (find_call_form(task, text, r) && tn_tools_bind(task, r))) &&
-        encode_json(task, text, r);
-    tn_free(text);
+        (tn_json_dump(&json, conversation) ||
+         tn_refuse(r, 503, NULL, "no memory for the request")) &&
+        (!task->tools || (find_call_form(task, &json, r) && tn_tools_bind(task, r))) &&
+        encode_json(task, &json, r);
+    tn_buf_fini(&json);
     return is_good;
 }
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/json_dump.h"
 #include "server/call_schema.h"
 #include "server/json_out.h"
 
@@ -185,16 +185,19 @@ bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
     struct tern_error err;
     if (!task->must_call)
         return true;
+    struct tn_buf text = {0};
     json_t *schema = tn_calls_schema(task->tools, task->must_name,
                                      is_tagged ? "arguments" : "parameters");
-    char *text = schema ? json_dumps(schema, JSON_COMPACT) : NULL;
+    const bool is_written = schema && tn_json_dump(&text, schema);
     json_decref(schema);
-    if (!text)
+    tern_status status =
+        is_written ? tern_grammar_from_schema_between(
+                         &task->gen.grammar, is_tagged ? "<tool_call>\n" : "", text.data,
+                         text.n_bytes, is_tagged ? "\n</tool_call>" : "", 0, &err)
+                   : TERN_MEMORY;
+    tn_buf_fini(&text);
+    if (!is_written)
         return tn_refuse(r, 503, NULL, "no memory for the request");
-    tern_status status = tern_grammar_from_schema_between(
-        &task->gen.grammar, is_tagged ? "<tool_call>\n" : "", text, strlen(text),
-        is_tagged ? "\n</tool_call>" : "", 0, &err);
-    tn_free(text);
     if (status != TERN_OK)
         return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
                          "\"tools\": a call cannot be enforced: %s", err.detail);
