@@ -15,6 +15,8 @@
 /* Empty lines skipped before a request; RFC 9112 requires at least one. */
 #define MAX_EMPTY_LINES 2u
 
+static const char no_memory[] = "no memory for the request: other requests use it";
+
 /* ---- text helpers ---- */
 
 static bool is_token_char(unsigned char c)
@@ -192,7 +194,11 @@ static void read_target(struct tn_http_request *r, struct tn_http_text target)
     }
     struct tn_http_text path = cut(&rest, '?');
     r->query = rest;
-    if (!decode(&r->path, path, false))
+    if (decode(&r->path, path, false))
+        return;
+    if (r->path.failed)
+        fail(r, 503, no_memory);
+    else
         fail(r, 400, "the path contains an invalid %-escape");
 }
 
@@ -329,7 +335,7 @@ static void take_head_byte(struct tn_http_request *r, char c)
         fail(r, r->n_line ? 431 : 414, r->n_line ? "the fields are larger than 16 KiB"
                                                  : "the request line is larger than 8 KiB");
     else if (!tn_buf_append(head, &c, 1))
-        fail(r, 503, "no memory for the request: other requests use it");
+        fail(r, 503, no_memory);
     else if (c == '\n' && head->n_bytes == 2 && r->n_skipped++ < MAX_EMPTY_LINES)
         tn_buf_clear(head);
     else if (c == '\n' && !r->n_line)

@@ -247,6 +247,8 @@ static void sweep(const char *name, struct tn_buf request, int64_t step)
         normalise(&got, body_of(a));
         if (is_error)
             n_refused++;
+        else if (status_of(a) != status && status_of(a) != 0)
+            fail_msg("%s: allocation %lld: %.2000s", name, (long long)k, a);
         else if (!is_whole(a) || strstr(body_of(a), "\"error\":"))
             n_cut++;
         else if (status_of(a) == status && strcmp(got.data, expected.data) == 0)
