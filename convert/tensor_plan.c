@@ -462,17 +462,10 @@ const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_pla
     return t;
 }
 
-static bool is_head(const char *name)
+/* Plans a head that config.json ties to the embeddings.  Codes cannot be compared. */
+static tern_status plan_twin(struct planner *p, const struct tn_match *head)
 {
-    return strcmp(name, "lm_head.weight") == 0 ||
-           strcmp(name, "language_model.lm_head.weight") == 0;
-}
-
-/* Plans lm_head.weight where config.json ties the head to the embeddings.  Codes cannot be
- * compared. */
-static tern_status plan_twin(struct planner *p, struct tn_source_tensor *t)
-{
-    const struct tern_file_config *c = p->spec.config;
+    struct tn_source_tensor *t = head->weight;
     const struct tn_source_tensor *embed = tn_tensor_plan_embed(p->plan)->weight;
     if (!tn_source_is_float(t) || !tn_source_is_float(embed))
         return tn_fail(p->err, TERN_INPUT,
@@ -480,7 +473,7 @@ static tern_status plan_twin(struct planner *p, struct tn_source_tensor *t)
                        "\"tie_word_embeddings\" is true and the embeddings are %s",
                        t->name, t->type, embed->type);
     p->plan->twin = t;
-    return check_shape(p, t, c->vocab, c->hidden);
+    return check_shape(p, t, head->rows, head->cols);
 }
 
 static void note_skipped(struct tn_tensor_plan *plan, const char *beginning)
@@ -493,9 +486,11 @@ static void note_skipped(struct tn_tensor_plan *plan, const char *beginning)
 static tern_status check_unused(struct planner *p)
 {
     const bool is_gguf = p->source->gguf != NULL;
+    struct tn_match head;
     tern_status status = TERN_OK;
+    tn_tensor_find(&head, p->import, p->source, tn_slot_of(TERN_ROLE_HEAD), TERN_NO_LAYER, 0);
     for (uint32_t i = 0; i < p->source->n_tensors && status == TERN_OK; i++) {
-        struct tn_source_tensor *t = &p->source->tensors[i];
+        const struct tn_source_tensor *t = &p->source->tensors[i];
         if (t->was_requested)
             continue;
         const char *skipped =
@@ -504,12 +499,12 @@ static tern_status check_unused(struct planner *p)
             p->plan->n_ignored++;
         else if (skipped)
             note_skipped(p->plan, skipped);
-        else if (!is_gguf && is_head(t->name))
-            status = plan_twin(p, t);
+        else if (t == head.weight && is_gguf) /* the file names a pooling */
+            p->plan->idle_head = t;
+        else if (t == head.weight)
+            status = plan_twin(p, &head);
         else if (p->import->draft_refusal && tn_draft_name(p->import, p->source, t->name))
             p->plan->n_drafts++;
-        else if (is_gguf && strcmp(t->name, "output.weight") == 0) /* the file names a pooling */
-            p->plan->idle_head = t;
         else
             status = tn_fail(p->err, TERN_INPUT,
                              "tensor \"%s\" is not part of this architecture; tern does not know "

@@ -365,6 +365,20 @@ class Twins(Case):
             self.assertIn(words, self.refused(5, "convert", path, "-o", scratch("x.tern"),
                                               "--no-tokenizer"))
 
+    def test_tied_heads_of_other_names_and_widths(self):
+        """GPT-NeoX calls its head embed_out; that of OPT-350m is narrower than the model."""
+        for name, head, embed in (
+                ("tiny-gpt-neox", "embed_out.weight", "gpt_neox.embed_in.weight"),
+                ("tiny-opt-350m", "lm_head.weight", "model.decoder.embed_tokens.weight")):
+            folder = Folder(name, shared("reference", "dense", "models"))
+            folder.config["tie_word_embeddings"] = True
+            folder.tensors.pop(head, None)
+            tied = self.convert(folder.write(scratch("tied")), "tied")
+            folder.tensors[head] = folder.tensors[embed]
+            with self.subTest(name):
+                twin = self.convert(folder.write(scratch("twin")), "twin")
+                self.assertEqual(self.logits(tied, ids="1 17"), self.logits(twin, ids="1 17"))
+
     def test_heads_that_belong_to_other_sources(self):
         """output.weight is a head in GGUF files only, lm_head.weight in folders only: elsewhere
         their meaning is unknown."""
