@@ -29,6 +29,7 @@ static bool append_escaped(struct tn_buf *out, uint32_t c)
 void tn_json_string(struct tn_buf *out, const char *text, size_t n)
 {
     size_t start = 0, i = 0;
+    text = text ? text : "";
     tn_buf_append(out, "\"", 1);
     while (i < n) {
         uint32_t c = 0;
@@ -48,9 +49,18 @@ void tn_json_string(struct tn_buf *out, const char *text, size_t n)
     tn_buf_append(out, "\"", 1);
 }
 
+void tn_json_tail(struct tn_buf *out, const struct tn_buf *text, size_t from)
+{
+    const size_t n = text->n_bytes - from;
+    tn_json_string(out, n > 0 ? text->data + from : NULL, n);
+}
+
 void tn_json_text(struct tn_buf *out, const char *text)
 {
-    tn_json_string(out, text, strlen(text));
+    if (text)
+        tn_json_string(out, text, strlen(text));
+    else
+        tn_buf_append_text(out, "null");
 }
 
 void tn_json_bytes(struct tn_buf *out, const char *bytes, size_t n)

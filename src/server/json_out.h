@@ -10,10 +10,13 @@
 
 #include "base/buf.h"
 
-/* A string in quotes.  Invalid UTF-8 becomes U+FFFD; control characters, and U+2028 and U+2029,
- * which JavaScript treats as line endings, are escaped. */
+/* A string in quotes; `text` may be NULL if n is 0.  Invalid UTF-8 becomes U+FFFD; control
+ * characters, and U+2028 and U+2029, which JavaScript treats as line endings, are escaped. */
 void tn_json_string(struct tn_buf *out, const char *text, size_t n);
-void tn_json_text(struct tn_buf *out, const char *text); /* NUL-terminated */
+/* The same for the bytes of a buffer from offset `from` on. */
+void tn_json_tail(struct tn_buf *out, const struct tn_buf *text, size_t from);
+/* The same for a NUL-terminated text; NULL is written as null. */
+void tn_json_text(struct tn_buf *out, const char *text);
 /* [72,105]: an array of byte values. */
 void tn_json_bytes(struct tn_buf *out, const char *bytes, size_t n);
 /* A number with at most 6 digits after the point; `otherwise` replaces values that are not finite.

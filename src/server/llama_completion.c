@@ -27,9 +27,8 @@ static void append_ids(struct tn_buf *out, const struct tn_choice *choice, uint3
 static void append_piece(struct tn_buf *out, const struct tn_task *task,
                          const struct tn_choice *choice, uint32_t to)
 {
-    const char *text = choice->text.data ? choice->text.data : "";
     tn_buf_printf(out, "{\"index\":%u,\"content\":", choice->job.i_choice);
-    tn_json_string(out, text + choice->n_sent, choice->text.n_bytes - choice->n_sent);
+    tn_json_tail(out, &choice->text, choice->n_sent);
     append_ids(out, choice, choice->n_shown, to);
     if (task->gen.n_top > 0) {
         tn_buf_append_text(out, ",\"completion_probabilities\":");
@@ -64,7 +63,7 @@ static void append_prompt(struct tn_buf *out, const struct tn_task *task,
         out->failed = true;
         return;
     }
-    tn_json_string(out, text ? text : "", n);
+    tn_json_string(out, text, n);
     tern_text_free(text);
 }
 

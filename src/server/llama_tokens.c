@@ -36,7 +36,7 @@ static void append_piece(struct tn_buf *out, const struct tern_tokenizer *tokeni
     const char *bytes = tern_tokenizer_token_bytes(tokenizer, id, &n);
     tn_buf_printf(out, "{\"id\":%u,\"piece\":", id);
     if (is_utf8(bytes, n))
-        tn_json_string(out, bytes ? bytes : "", n);
+        tn_json_string(out, bytes, n);
     else
         tn_json_bytes(out, bytes, n);
     tn_buf_append_text(out, "}");
@@ -121,7 +121,7 @@ static enum tn_slice detokenize(struct tn_query *query)
     if (is_good && tern_tokenizer_decode(tokenizer, ids.ids, ids.n, false, &text, &n, &err) ==
                        TERN_OK) {
         tn_buf_append_text(&query->out, "{\"content\":");
-        tn_json_string(&query->out, text ? text : "", n);
+        tn_json_string(&query->out, text, n);
         tn_buf_append_text(&query->out, "}");
     } else if (is_good) {
         tn_refuse_error(&query->refusal, &err);
@@ -209,7 +209,7 @@ static void append_token(struct tn_buf *out, const char *key, const struct tern_
         id == TERN_NO_ID ? NULL
                          : tern_tokenizer_token_bytes(tern_model_tokenizer(model), id, &n);
     tn_buf_printf(out, ",\"%s\":", key);
-    tn_json_string(out, bytes ? bytes : "", n);
+    tn_json_string(out, bytes, n);
 }
 
 void tn_route_props(struct tn_server *server, struct tn_conn *conn)

@@ -31,7 +31,7 @@ static void append_entry(struct tn_buf *out, const struct tn_task *task,
     if (has_id)
         tn_buf_printf(out, "\"id\":%u,", entry->id);
     tn_buf_append_text(out, "\"token\":");
-    tn_json_string(out, bytes ? bytes : "", n);
+    tn_json_string(out, bytes, n);
     tn_buf_append_text(out, ",\"logprob\":");
     tn_json_real(out, entry->logprob, TN_LOGPROB_FLOOR);
     tn_buf_append_text(out, ",\"bytes\":");

@@ -55,10 +55,9 @@ static void append_stop(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
     tn_buf_printf(out, "\"stop_reason\":\"%s\",\"stop_sequence\":", stop_reason(choice));
-    if (choice->job.result.stop == TERN_STOP_STRING)
-        tn_json_text(out, task->gen.stops[choice->job.result.i_stop_string]);
-    else
-        tn_buf_append_text(out, "null");
+    tn_json_text(out, choice->job.result.stop == TERN_STOP_STRING
+                          ? task->gen.stops[choice->job.result.i_stop_string]
+                          : NULL);
 }
 
 static void append_usage(struct tn_buf *out, uint64_t n_in, uint64_t n_cached, uint64_t n_out)

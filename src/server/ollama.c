@@ -36,14 +36,12 @@ static void append_head(struct tn_buf *out, const struct tn_task *task)
 static void append_rest(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
-    const size_t n_reasoning = choice->reasoning.n_bytes - choice->n_reasoning_sent;
     tn_buf_append_text(out, task->is_chat ? ",\"message\":{\"role\":\"assistant\",\"content\":"
                                          : ",\"response\":");
-    tn_json_string(out, choice->text.data ? choice->text.data + choice->n_sent : "",
-                   choice->text.n_bytes - choice->n_sent);
-    if (n_reasoning > 0) {
+    tn_json_tail(out, &choice->text, choice->n_sent);
+    if (choice->reasoning.n_bytes > choice->n_reasoning_sent) {
         tn_buf_append_text(out, ",\"thinking\":");
-        tn_json_string(out, choice->reasoning.data + choice->n_reasoning_sent, n_reasoning);
+        tn_json_tail(out, &choice->reasoning, choice->n_reasoning_sent);
     }
     if (tn_choice_n_calls(choice) > choice->n_calls_sent)
         tn_tools_append_ollama(out, task, choice, choice->n_calls_sent);

@@ -31,15 +31,9 @@ void tn_openai_error(struct tn_buf *out, const struct tn_refusal *r)
     tn_buf_append_text(out, "{\"error\":{\"message\":");
     tn_json_text(out, r->message);
     tn_buf_printf(out, ",\"type\":\"%s\",\"param\":", type_of(r->status));
-    if (r->param[0])
-        tn_json_text(out, r->param);
-    else
-        tn_buf_append_text(out, "null");
+    tn_json_text(out, r->param[0] ? r->param : NULL);
     tn_buf_append_text(out, ",\"code\":");
-    if (r->code)
-        tn_json_text(out, r->code);
-    else
-        tn_buf_append_text(out, "null");
+    tn_json_text(out, r->code);
     tn_buf_append_text(out, "}}");
 }
 

@@ -266,10 +266,7 @@ static void send_chunk(struct tn_task *task, uint32_t i_choice, const char *fini
     else
         tn_buf_append_text(&json, "null");
     tn_buf_append_text(&json, ",\"finish_reason\":");
-    if (finish)
-        tn_json_text(&json, finish);
-    else
-        tn_buf_append_text(&json, "null");
+    tn_json_text(&json, finish);
     tn_buf_append_text(&json, task->gen.includes_usage ? "}],\"usage\":null}" : "}]}");
     json.failed = json.failed || delta->failed || (logprobs && logprobs->failed);
     tn_openai_send_event(task, &json);
@@ -293,8 +290,7 @@ static void send_text(struct tn_task *task, struct tn_choice *choice, uint32_t t
     choice->n_shown = to;
     choice->n_shown_bytes = n_bytes;
     tn_buf_append_text(&delta, "{\"content\":");
-    tn_json_string(&delta, choice->text.data + choice->n_sent,
-                   choice->text.n_bytes - choice->n_sent);
+    tn_json_tail(&delta, &choice->text, choice->n_sent);
     tn_buf_append_text(&delta, "}");
     choice->n_sent = choice->text.n_bytes;
     send_chunk(task, choice->job.i_choice, NULL, &delta, &logprobs);
@@ -306,8 +302,7 @@ static void send_reasoning(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf delta = {0};
     tn_buf_append_text(&delta, "{\"reasoning_content\":");
-    tn_json_string(&delta, choice->reasoning.data + choice->n_reasoning_sent,
-                   choice->reasoning.n_bytes - choice->n_reasoning_sent);
+    tn_json_tail(&delta, &choice->reasoning, choice->n_reasoning_sent);
     tn_buf_append_text(&delta, "}");
     choice->n_reasoning_sent = choice->reasoning.n_bytes;
     send_chunk(task, choice->job.i_choice, NULL, &delta, NULL);
@@ -371,10 +366,10 @@ static void append_choice(struct tn_buf *out, struct tn_task *task, uint32_t i)
     if ((has_calls || task->must_call) && choice->text.n_bytes == 0)
         tn_buf_append_text(out, "null");
     else
-        tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
+        tn_json_tail(out, &choice->text, 0);
     if (choice->reasoning.n_bytes > 0) {
         tn_buf_append_text(out, ",\"reasoning_content\":");
-        tn_json_string(out, choice->reasoning.data, choice->reasoning.n_bytes);
+        tn_json_tail(out, &choice->reasoning, 0);
     }
     if (has_calls)
         tn_tools_append_openai(out, task, choice);

@@ -135,7 +135,7 @@ static void append_token(struct tn_buf *out, const struct tn_task *task, uint32_
     size_t n;
     const char *bytes =
         tern_tokenizer_token_bytes(tern_model_tokenizer(task->model->model), id, &n);
-    tn_json_string(out, bytes ? bytes : "", n);
+    tn_json_string(out, bytes, n);
 }
 
 /* Control tokens have text in a prompt, and none in an answer. */
@@ -261,21 +261,23 @@ static void prepend_prompt(struct tn_task *task, struct tn_choice *choice)
     choice->text = whole;
 }
 
+/* Appends the unsent text and the tokens [n_shown, to); `finish` may be NULL. */
 static void append_choice(struct tn_buf *out, const struct tn_task *task,
-                          const struct tn_choice *choice, const char *text, size_t n, uint32_t to,
-                          const char *finish)
+                          const struct tn_choice *choice, uint32_t to, const char *finish)
 {
     /* Those of the prompt are sent with the first token, or at the end if there is none. */
     const bool has_tokens = to > choice->n_shown || !task->gen.streams ||
                             (finish && choice->n_shown == 0 && choice->n_prompt_tokens > 0);
     tn_buf_printf(out, "{\"index\":%u,\"text\":", choice->job.i_choice);
-    tn_json_string(out, text ? text : "", n);
+    tn_json_tail(out, &choice->text, choice->n_sent);
     tn_buf_append_text(out, ",\"logprobs\":");
     if (task->gen.has_logprobs && has_tokens)
         append_logprobs(out, task, choice, to);
     else
         tn_buf_append_text(out, "null");
-    tn_buf_printf(out, finish ? ",\"finish_reason\":\"%s\"}" : ",\"finish_reason\":null}", finish);
+    tn_buf_append_text(out, ",\"finish_reason\":");
+    tn_json_text(out, finish);
+    tn_buf_append_text(out, "}");
 }
 
 /* ---- streams ---- */
@@ -287,8 +289,7 @@ static void send_chunk(struct tn_task *task, struct tn_choice *choice, uint32_t 
     tn_buf_append_text(&json, "{");
     tn_openai_append_head(&json, task, "cmpl", "text_completion");
     tn_buf_append_text(&json, ",\"choices\":[");
-    append_choice(&json, task, choice, choice->text.data + choice->n_sent,
-                  choice->text.n_bytes - choice->n_sent, to, finish);
+    append_choice(&json, task, choice, to, finish);
     tn_buf_append_text(&json, task->gen.includes_usage ? "],\"usage\":null}" : "]}");
     json.failed = json.failed || choice->text.failed;
     choice->n_sent = choice->text.n_bytes;
@@ -343,8 +344,7 @@ static void end_answer(struct tn_task *task, struct tn_buf *out)
         if (task->echoes)
             prepend_prompt(task, choice);
         tn_buf_append_text(out, i ? "," : "");
-        append_choice(out, task, choice, choice->text.data, choice->text.n_bytes, to,
-                      tn_choice_finish(choice));
+        append_choice(out, task, choice, to, tn_choice_finish(choice));
         out->failed = out->failed || choice->text.failed;
     }
     tn_openai_end_answer(out, task);

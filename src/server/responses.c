@@ -55,7 +55,7 @@ static const struct {
 static void append_part(struct tn_buf *out, enum tn_open kind, const char *text, size_t n)
 {
     tn_buf_printf(out, "%s,\"text\":", kinds[kind].part);
-    tn_json_string(out, text ? text : "", n);
+    tn_json_string(out, text, n);
     tn_buf_append_text(out, "}");
 }
 
