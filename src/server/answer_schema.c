@@ -109,8 +109,7 @@ static bool compile_schema(struct tn_task *task, struct tn_refusal *r)
     const struct tn_output *form = &task->gen.output;
     struct tern_error err;
     struct tn_buf text = {0};
-    bool is_good = tn_json_dump(&text, form->schema) ||
-                   tn_refuse(r, 503, NULL, "no memory for the request");
+    bool is_good = tn_json_dump(&text, form->schema) || tn_refuse_memory(r);
     is_good = is_good &&
               tn_body_hold_working(task->server, &task->request,
                                    tn_json_body_bound(text.data, text.n_bytes) + text.n_bytes, r);

@@ -64,14 +64,6 @@ bool tn_begun_answer_take(json_t **out, const struct tn_task *task, json_t *mess
 
 /* ---- prompts ---- */
 
-static bool append(struct tn_task *task, const char *text, size_t n, uint32_t flags,
-                   struct tn_refusal *r)
-{
-    return tern_tokenizer_encode(tern_model_tokenizer(task->model->model), text, n, flags,
-                                 &task->ids, NULL) == TERN_OK ||
-           tn_refuse(r, 503, NULL, "no memory for the request");
-}
-
 /* Appends the text that the model wrote after these ids.  The space that the tokenizer puts after a
  * control token is not part of the text (engine/generation.c). */
 static bool append_said(struct tn_task *task, const json_t *text, struct tn_refusal *r)
@@ -81,8 +73,8 @@ static bool append_said(struct tn_task *task, const json_t *text, struct tn_refu
     const bool is_start = ids->n > 0 && tern_tokenizer_is_special(tokenizer, ids->ids[ids->n - 1]);
     const size_t n = json_string_length(text);
     return n == 0 || (tn_task_may_fit(task, n, r) &&
-                      append(task, json_string_value(text), n,
-                             is_start ? 0 : TERN_ENCODE_CONTINUE, r));
+                      tn_task_encode(task, &task->ids, json_string_value(text), n,
+                                     is_start ? 0 : TERN_ENCODE_CONTINUE, r));
 }
 
 bool tn_begun_answer_append(struct tn_task *task, const json_t *answer, struct tn_refusal *r)
@@ -98,7 +90,8 @@ bool tn_begun_answer_append(struct tn_task *task, const json_t *answer, struct t
     const size_t n_prompt = task->ids.n;
     task->continues_answer = has_content || has_reasoning;
     if (has_reasoning && !task->reasoning_close) {
-        if (!append(task, open, sizeof open - 1, TERN_ENCODE_PARSE_SPECIAL, r))
+        if (!tn_task_encode(task, &task->ids, open, sizeof open - 1, TERN_ENCODE_PARSE_SPECIAL,
+                            r))
             return false;
         task->reasoning_close = tern_thinking_opened_by(open, sizeof open - 1);
     }

@@ -147,7 +147,7 @@ static bool encode_all(struct vectors *v, struct tn_refusal *r)
     query->is_long = !query->model->quick_embedder;
     v->texts = tn_alloc_zeroed(v->n_inputs + 1, sizeof *v->texts);
     if (!v->texts)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
+        return tn_refuse_memory(r);
     for (uint32_t i = 0; i < v->n_inputs; i++) {
         const json_t *input = v->is_list ? json_array_get(v->input, i) : v->input;
         const struct tern_ids *ids = &v->texts[i];

@@ -213,7 +213,7 @@ static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
                          TN_GEN_MAX_BIASES);
     gen->biases = tn_alloc_zeroed(n + 1, sizeof *gen->biases);
     if (!gen->biases)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
+        return tn_refuse_memory(r);
     return json_is_array(map) ? add_bias_pairs(gen, map, n_vocab, r)
                               : add_bias_object(gen, map, n_vocab, r);
 }

@@ -27,6 +27,11 @@ bool tn_refuse(struct tn_refusal *r, int status, const char *param, const char *
     return false;
 }
 
+bool tn_refuse_memory(struct tn_refusal *r)
+{
+    return tn_refuse(r, 503, NULL, "no memory for the request");
+}
+
 void tn_refuse_error(struct tn_refusal *out, const struct tern_error *err)
 {
     static const struct {
@@ -123,14 +128,13 @@ json_t *tn_json_copy(const json_t *value, struct tn_refusal *r)
     if (copy && json_equal(copy, value)) /* jansson silently omits members when out of memory */
         return copy;
     json_decref(copy);
-    tn_refuse(r, 503, NULL, "no memory for the request");
+    tn_refuse_memory(r);
     return NULL;
 }
 
 bool tn_json_put(json_t *object, const char *key, json_t *value, struct tn_refusal *r)
 {
-    return json_object_set_new(object, key, value) == 0 ||
-           tn_refuse(r, 503, NULL, "no memory for the request");
+    return json_object_set_new(object, key, value) == 0 || tn_refuse_memory(r);
 }
 
 bool tn_json_get_bool(const json_t *object, const char *key, bool *out, struct tn_refusal *r)
@@ -203,7 +207,7 @@ bool tn_json_take_ids(const json_t *list, const char *key, uint32_t n_vocab, str
     const size_t n = json_array_size(list);
     out->ids = tn_alloc((n + 1) * sizeof *out->ids);
     if (!out->ids)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
+        return tn_refuse_memory(r);
     out->capacity = n + 1;
     for (size_t i = 0; i < n; i++) {
         double id;

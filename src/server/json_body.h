@@ -30,6 +30,8 @@ struct tn_refusal {
 bool tn_refuse(struct tn_refusal *r, int status, const char *param, const char *format, ...)
     TN_PRINTF(4, 5);
 
+/* The same with 503, for lack of memory. */
+bool tn_refuse_memory(struct tn_refusal *r);
 /* The same for an error of the library. */
 void tn_refuse_error(struct tn_refusal *r, const struct tern_error *err);
 

@@ -290,7 +290,7 @@ static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
     uint32_t *ids = tn_realloc(all.ids, (n + 1) * sizeof *ids);
     if (!ids) {
         tern_ids_free(&all);
-        return tn_refuse(r, 503, NULL, "no memory for the request");
+        return tn_refuse_memory(r);
     }
     memcpy(ids + all.n, prompt->ids + skip, (prompt->n - skip) * sizeof *ids);
     tern_ids_free(prompt);
@@ -306,7 +306,6 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
     bool is_raw = false;
     const char *prompt = "";
     size_t n = 0;
-    struct tern_error err;
     if (!tn_json_get_bool(task->body, "raw", &is_raw, r) ||
         !tn_json_get_text(task->body, "prompt", &prompt, &n, r))
         return false;
@@ -314,10 +313,10 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
         return encode_turn(task, prompt, n, r) && prepend_context(task, r);
     const bool may_think = task->reasoning == TN_REASONING_ON && !task->gen.is_structured;
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
-    if (tern_tokenizer_encode(tokenizer, prompt, n, TERN_ENCODE_PARSE_SPECIAL, &task->ids, &err) !=
-            TERN_OK ||
-        tern_tokenizer_add_special(tokenizer, &task->ids, 0, NULL, &err) != TERN_OK)
-        return tn_refuse(r, 503, NULL, "%s", err.detail);
+    if (!tn_task_encode(task, &task->ids, prompt, n, TERN_ENCODE_PARSE_SPECIAL, r))
+        return false;
+    if (tern_tokenizer_add_special(tokenizer, &task->ids, 0, NULL, NULL) != TERN_OK)
+        return tn_refuse_memory(r);
     return prepend_context(task, r) && (!may_think || tn_reasoning_begin(task, r));
 }
 

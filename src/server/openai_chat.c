@@ -46,7 +46,7 @@ static json_t *join_parts(const struct tn_task *task, const json_t *parts, size_
     }
     json_t *joined = text.failed ? NULL : json_stringn(tn_buf_text(&text), text.n_bytes);
     if (!joined)
-        tn_refuse(r, 503, NULL, "no memory for the request");
+        tn_refuse_memory(r);
     tn_buf_fini(&text);
     return joined;
 }
@@ -201,8 +201,7 @@ static bool encode(struct tn_task *task, const json_t *conversation, struct tn_r
 {
     struct tn_buf json = {0};
     const bool is_good =
-        (tn_json_dump(&json, conversation) ||
-         tn_refuse(r, 503, NULL, "no memory for the request")) &&
+        (tn_json_dump(&json, conversation) || tn_refuse_memory(r)) &&
         (!task->tools || (find_call_form(task, &json, r) && tn_tools_bind(task, r))) &&
         encode_json(task, &json, r);
     tn_buf_fini(&json);

@@ -18,13 +18,9 @@
 static bool add_text(struct tn_task *task, struct tern_ids *ids, const json_t *text,
                      struct tn_refusal *r)
 {
-    struct tern_error err;
-    if (!tn_task_may_fit(task, json_string_length(text), r))
-        return false;
-    return tern_tokenizer_encode(tern_model_tokenizer(task->model->model),
-                                 json_string_value(text), json_string_length(text),
-                                 TERN_ENCODE_PARSE_SPECIAL, ids, &err) == TERN_OK ||
-           tn_refuse(r, 503, NULL, "%s", err.detail);
+    const size_t n = json_string_length(text);
+    return tn_task_may_fit(task, n, r) &&
+           tn_task_encode(task, ids, json_string_value(text), n, TERN_ENCODE_PARSE_SPECIAL, r);
 }
 
 static bool holds_number(const json_t *list)
@@ -60,7 +56,7 @@ static bool add_part(struct tn_task *task, struct tern_ids *ids, const json_t *p
         return tn_refuse(r, 400, "prompt",
                          "\"prompt\": an entry is neither a text nor an id below %u",
                          n_vocab);
-    return push_id(ids, (uint32_t)id) || tn_refuse(r, 503, NULL, "no memory for the request");
+    return push_id(ids, (uint32_t)id) || tn_refuse_memory(r);
 }
 
 /* [12, 34, "text", 56]: ids, and texts that are encoded in place. */
@@ -77,10 +73,9 @@ static bool add_mixed(struct tn_task *task, struct tern_ids *ids, const json_t *
 static bool add_special(struct tn_task *task, uint32_t i_prompt, struct tern_ids *ids,
                         struct tn_refusal *r)
 {
-    struct tern_error err;
     if (tern_tokenizer_add_special(tern_model_tokenizer(task->model->model), ids, 0,
-                                   &task->n_added[i_prompt], &err) != TERN_OK)
-        return tn_refuse(r, 503, NULL, "%s", err.detail);
+                                   &task->n_added[i_prompt], NULL) != TERN_OK)
+        return tn_refuse_memory(r);
     if (ids->n == 0) /* an empty text, with a tokenizer that adds nothing */
         return tn_refuse(r, 400, "prompt", "the prompt is empty");
     return true;

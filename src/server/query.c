@@ -136,7 +136,7 @@ static struct tn_query *new_query(struct tn_server *server, struct tn_conn *conn
         return NULL;
     struct tn_query *query = tn_alloc_zeroed(1, kind->n_bytes);
     if (!query) {
-        tn_refuse(refusal, 503, NULL, "no memory for the request");
+        tn_refuse_memory(refusal);
         tn_body_free(server, &body);
         return NULL;
     }

@@ -196,9 +196,7 @@ bool tn_reasoning_end(struct tn_task *task, struct tn_refusal *r)
         return true;
     const int n = snprintf(text, sizeof text, "\n%s\n\n", task->reasoning_close);
     task->reasoning_close = NULL;
-    return tern_tokenizer_encode(tern_model_tokenizer(task->model->model), text, (size_t)n,
-                                 TERN_ENCODE_PARSE_SPECIAL, &task->ids, NULL) == TERN_OK ||
-           tn_refuse(r, 503, NULL, "no memory for the request");
+    return tn_task_encode(task, &task->ids, text, (size_t)n, TERN_ENCODE_PARSE_SPECIAL, r);
 }
 
 bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *r)
@@ -206,7 +204,7 @@ bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *r)
     if (tern_thinking_opened_by_ids(&task->reasoning_close,
                                     tern_model_tokenizer(task->model->model), &task->ids,
                                     NULL) != TERN_OK)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
+        return tn_refuse_memory(r);
     task->tells_reasoning = !task->gen.is_structured;
     return !tn_reasoning_is_off(task) || tn_reasoning_end(task, r);
 }

@@ -50,7 +50,7 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
         tn_request_read(server, conn, TN_USE_TEXT, &body, &model, &refusal);
     struct tn_task *task = is_read ? tn_alloc_zeroed(1, sizeof *task) : NULL;
     if (is_read && !task)
-        tn_refuse(&refusal, 503, NULL, "no memory for the request");
+        tn_refuse_memory(&refusal);
     if (!task) {
         tn_body_free(server, &body);
         tn_reply_error(conn, format->error, &refusal);
@@ -121,6 +121,14 @@ bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refus
     const bool is_counted = task->gen.n_choices == 0; /* any length is allowed */
     return is_counted || n <= task->model->n_ctx ||
            tn_task_refuse_length(task, true, n, refusal);
+}
+
+bool tn_task_encode(const struct tn_task *task, struct tern_ids *ids, const char *text, size_t n,
+                    uint32_t flags, struct tn_refusal *refusal)
+{
+    return tern_tokenizer_encode(tern_model_tokenizer(task->model->model), text, n, flags, ids,
+                                 NULL) == TERN_OK ||
+           tn_refuse_memory(refusal);
 }
 
 static bool check_prompts(const struct tn_task *task, uint32_t n_choices,

@@ -161,6 +161,10 @@ bool tn_task_refuse_length(const struct tn_task *task, bool is_bound, size_t n_i
                            struct tn_refusal *refusal);
 /* For `prepare`: can a prompt of n_bytes fit at all?  false: refused. */
 bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refusal *refusal);
+/* For `prepare`: appends the ids of a text to a prompt.  `flags` of tern_tokenizer_encode.  false:
+ * refused, out of memory. */
+bool tn_task_encode(const struct tn_task *task, struct tern_ids *ids, const char *text, size_t n,
+                    uint32_t flags, struct tn_refusal *refusal);
 
 /* ---- for formats ---- */
 

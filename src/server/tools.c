@@ -74,7 +74,7 @@ static bool allow_tools(struct tn_task *task, const json_t **tools, const json_t
         if (tool && (is_in(list, tool) || json_array_append(list, tool) == 0))
             continue;
         json_decref(list);
-        return tool ? tn_refuse(r, 503, NULL, "no memory for the request")
+        return tool ? tn_refuse_memory(r)
                     : tn_refuse(r, 400, "tool_choice",
                                 "\"tool_choice\": entry %zu of the allowed tools names no "
                                 "function of \"tools\"", i);
@@ -197,7 +197,7 @@ bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
                    : TERN_MEMORY;
     tn_buf_fini(&text);
     if (!is_written)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
+        return tn_refuse_memory(r);
     if (status != TERN_OK)
         return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
                          "\"tools\": a call cannot be enforced: %s", err.detail);

@@ -129,7 +129,7 @@ json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct
     if (value && !t->failed)
         return value;
     json_decref(value);
-    tn_refuse(r, 503, NULL, "no memory for the request");
+    tn_refuse_memory(r);
     return NULL;
 }
 
