@@ -95,11 +95,6 @@ static void append_end(struct tn_buf *out, const struct tn_task *task,
 
 /* ---- streams ---- */
 
-static void begin_stream(struct tn_task *task)
-{
-    (void)task; /* the first event carries the first text */
-}
-
 static void send_piece(struct tn_task *task, struct tn_choice *choice, bool is_end)
 {
     struct tn_buf json = {0};
@@ -160,7 +155,6 @@ static const struct tn_task_format llama_format = {
     .stream_type = "text/event-stream",
     .heartbeat = ": waiting\n\n",
     .error = tn_openai_error,
-    .begin_stream = begin_stream,
     .send_more = send_more,
     .send_progress = send_progress,
     .end_choice = end_choice,

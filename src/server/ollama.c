@@ -106,11 +106,6 @@ static void send_line(struct tn_task *task, struct tn_buf *line)
     tn_buf_fini(line);
 }
 
-static void begin_stream(struct tn_task *task)
-{
-    (void)task; /* the first line carries the first text */
-}
-
 /* Log-probabilities of unsent tokens that are complete in the text so far. */
 static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
                             struct tn_choice *choice)
@@ -152,11 +147,6 @@ static void write_heartbeat(struct tn_task *task)
     send_line(task, &line);
 }
 
-static void end_choice(struct tn_task *task, struct tn_choice *choice)
-{
-    (void)task, (void)choice; /* there is one choice, and `end_answer` reports it */
-}
-
 static void send_error(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_buf line = {0};
@@ -179,8 +169,8 @@ static void end_answer(struct tn_task *task, struct tn_buf *out)
 
 const struct tn_task_format tn_ollama_format = {
     .stream_type = "application/x-ndjson", .write_heartbeat = write_heartbeat,
-    .error = tn_ollama_error, .begin_stream = begin_stream, .send_more = send_more,
-    .end_choice = end_choice, .send_error = send_error, .end_answer = end_answer};
+    .error = tn_ollama_error, .send_more = send_more, .send_error = send_error,
+    .end_answer = end_answer}; /* which also reports the end of the only choice */
 
 /* ---- requests ---- */
 

@@ -295,11 +295,6 @@ static void begin_stream(struct tn_task *task)
 {
     for (uint32_t i = 0; task->echoes && i < task->n_choices; i++) {
         struct tn_choice *choice = &task->choices[i];
-        struct tern_ids *ids = i / task->gen.n_choices
-                                   ? &task->more_ids[i / task->gen.n_choices]
-                                   : &task->ids;
-        choice->job.i_choice = i;
-        choice->job.request = (struct tern_request){.ids = ids->ids, .n_ids = ids->n};
         prepend_prompt(task, choice);
         send_chunk(task, choice, 0, NULL);
         tn_buf_fini(&choice->text);

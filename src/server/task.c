@@ -201,7 +201,8 @@ void tn_task_break(struct tn_task *task)
 static void begin_stream(struct tn_task *task)
 {
     tn_stream_begin(task->conn, 200, task->format->stream_type);
-    task->format->begin_stream(task);
+    if (task->format->begin_stream)
+        task->format->begin_stream(task);
 }
 
 static bool has_stream(const struct tn_task *task)
@@ -286,10 +287,11 @@ static void forget(struct tn_server *server, struct tn_task *task)
 static void submit(struct tn_task *task)
 {
     struct tn_server *server = task->server;
+    for (uint32_t i = 0; i < task->n_choices; i++)
+        prepare_job(task, i);
     if (task->gen.streams)
         begin_stream(task);
     for (uint32_t i = 0; i < task->n_choices; i++) {
-        prepare_job(task, i);
         server->n_jobs[task->choices[i].job.i_model]++;
         tn_work_submit(server->work, &task->choices[i].job);
     }
@@ -475,7 +477,8 @@ static void take_end(struct tn_task *task, struct tn_choice *choice)
     } else if (task->conn && task->gen.streams) {
         if ((choice->calls || choice->thinking) && tn_choice_has_more(task, choice))
             task->format->send_more(task, choice);
-        task->format->end_choice(task, choice);
+        if (task->format->end_choice)
+            task->format->end_choice(task, choice);
     }
     if (task->n_ended == task->n_choices)
         end_answer(task);

@@ -76,7 +76,8 @@ struct tn_task_format {
     void (*write_heartbeat)(struct tn_task *task); /* one that is not constant; may be NULL */
     bool streams_arguments;  /* tool call arguments are streamed in pieces */
     tn_error_fn *error;
-    /* Stream events: after the head; a choice has more output; it has ended; an error. */
+    /* Stream events: after the head (may be NULL); a choice has more output; it has ended (may be
+     * NULL); an error. */
     void (*begin_stream)(struct tn_task *task);
     void (*send_more)(struct tn_task *task, struct tn_choice *choice);
     /* More of a choice's prompt is computed; NULL: not reported. */
