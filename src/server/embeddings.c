@@ -229,9 +229,9 @@ static void prepare_openai(struct tn_query *query)
 static enum tn_slice run_openai(struct tn_query *query)
 {
     struct vectors *v = (struct vectors *)query;
-    enum tn_slice part = run_text(v);
-    if (part != TN_SLICE_LAST || query->refusal.status)
-        return part;
+    enum tn_slice slice = run_text(v);
+    if (slice != TN_SLICE_LAST || query->refusal.status)
+        return slice;
     tn_buf_printf(&query->out, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":",
                   v->i_input ? "," : "", v->i_input);
     append_vector(v);
@@ -292,9 +292,9 @@ static enum tn_slice run_ollama(struct tn_query *query)
 {
     struct vectors *v = (struct vectors *)query;
     if (v->n_inputs > 0) {
-        enum tn_slice part = run_text(v);
-        if (part != TN_SLICE_LAST || query->refusal.status)
-            return part;
+        enum tn_slice slice = run_text(v);
+        if (slice != TN_SLICE_LAST || query->refusal.status)
+            return slice;
         tn_buf_append_text(&query->out, v->i_input ? "," : "");
         append_vector(v);
         v->i_input++;
@@ -313,17 +313,15 @@ void tn_route_ollama_embed(struct tn_server *server, struct tn_conn *conn)
 /* The older route: a single text. */
 static void prepare_prompt(struct tn_query *query)
 {
-    struct vectors *v = (struct vectors *)query;
-    if (read_ollama(v, "prompt", &query->refusal) && v->is_list)
-        tn_refuse(&query->refusal, 400, "prompt", "\"prompt\" must be a string");
+    (void)read_ollama((struct vectors *)query, "prompt", &query->refusal);
 }
 
 static enum tn_slice run_prompt(struct tn_query *query)
 {
     struct vectors *v = (struct vectors *)query;
-    enum tn_slice part = v->n_inputs > 0 ? run_text(v) : TN_SLICE_LAST;
-    if (part != TN_SLICE_LAST || query->refusal.status)
-        return part;
+    enum tn_slice slice = v->n_inputs > 0 ? run_text(v) : TN_SLICE_LAST;
+    if (slice != TN_SLICE_LAST || query->refusal.status)
+        return slice;
     tn_buf_append_text(&query->out, "{\"embedding\":");
     if (v->n_inputs > 0)
         append_vector(v);

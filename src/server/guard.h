@@ -28,13 +28,12 @@ struct tn_guard {
 };
 
 struct tn_guard_result {
-    int status;          /* 0: accepted; else 400, 401 or 403 */
+    int status; /* 0: accepted; else 401 or 403 */
     const char *why;
     struct tn_http_text origin; /* configured origin of the request, to be allowed in the answer */
 };
 
 void tn_guard_look(const struct tn_guard *guard, const struct tn_http_request *request,
                    struct tn_guard_result *out);
-
 
 #endif

@@ -192,17 +192,15 @@ static void end_waiting(struct tn_conn *conn, uint64_t now_ns)
         tn_conn_tell_busy(conn, now_ns);
 }
 
-/* Frees the connection; if a 503 was sent, its socket is closed later. */
-static void retire_conn(struct tn_loop *loop, uint32_t i, uint64_t now_ns)
+/* Takes the socket of a connection whose 503 is sent, and closes it later. */
+static void take_refused(struct tn_loop *loop, struct tn_conn *conn, uint64_t now_ns)
 {
-    struct tn_conn *conn = loop->conns[i];
-    if (conn->is_shut && conn->state == TN_CONN_CLOSING) {
-        if (loop->n_refused == MAX_REFUSED)
-            close_refused(loop, 1);
-        loop->refused[loop->n_refused++] = (struct refused){conn->socket, now_ns};
-        conn->socket = TN_NO_SOCKET;
-    }
-    remove_conn(loop, i);
+    if (!conn->is_shut || conn->state != TN_CONN_CLOSING)
+        return;
+    if (loop->n_refused == MAX_REFUSED)
+        close_refused(loop, 1);
+    loop->refused[loop->n_refused++] = (struct refused){conn->socket, now_ns};
+    conn->socket = TN_NO_SOCKET;
 }
 
 /* Drops the longest-waiting connection.  false: all have a slot, or are receiving answers. */
@@ -213,7 +211,8 @@ static bool make_room(struct tn_loop *loop, uint64_t now_ns)
         return false;
     if (!loop->conns[oldest]->is_shut)
         end_waiting(loop->conns[oldest], now_ns);
-    retire_conn(loop, oldest, now_ns);
+    take_refused(loop, loop->conns[oldest], now_ns);
+    remove_conn(loop, oldest);
     return true;
 }
 
@@ -255,12 +254,7 @@ static void refuse_connection(struct tn_loop *loop, tn_socket socket, uint64_t n
 {
     tn_conn_init(&loop->spare, socket, loop->host, now_ns);
     tn_conn_tell_busy(&loop->spare, now_ns);
-    if (loop->spare.is_shut) {
-        if (loop->n_refused == MAX_REFUSED)
-            close_refused(loop, 1);
-        loop->refused[loop->n_refused++] = (struct refused){socket, now_ns};
-        loop->spare.socket = TN_NO_SOCKET;
-    }
+    take_refused(loop, &loop->spare, now_ns);
     tn_conn_fini(&loop->spare);
 }
 

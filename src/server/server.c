@@ -308,20 +308,24 @@ static void run_loop(void *arg)
     tn_work_stop(server->work);
 }
 
-static void run_parser(void *arg)
+/* Runs items; without models there is nothing that could fail. */
+static void run_items(const struct tn_server *server, struct tn_work *work)
 {
-    struct tn_server *server = arg;
     struct tern_error err;
     leave_core(server);
-    (void)tn_work_run(server->parser, tn_net_wake, &err); /* a work queue without models */
+    (void)tn_work_run(work, tn_net_wake, &err);
+}
+
+static void run_parser(void *arg)
+{
+    const struct tn_server *server = arg;
+    run_items(server, server->parser);
 }
 
 static void run_reader(void *arg)
 {
-    struct tn_server *server = arg;
-    struct tern_error err;
-    leave_core(server);
-    (void)tn_work_run(server->reader, tn_net_wake, &err); /* a work queue without models */
+    const struct tn_server *server = arg;
+    run_items(server, server->reader);
 }
 
 /* Runs the engine on this thread until the loop thread ends. */

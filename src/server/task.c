@@ -41,7 +41,7 @@ static bool should_stop_rendering(void *arg)
 }
 
 struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
-                                const struct tn_task_format *format)
+                            const struct tn_task_format *format)
 {
     struct tn_refusal refusal;
     const struct tn_server_model *model;

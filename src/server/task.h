@@ -137,7 +137,7 @@ struct tn_task {
 
 /* Creates a task for the request of this connection, and finds its model.  NULL: refused. */
 struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
-                                const struct tn_task_format *format);
+                            const struct tn_task_format *format);
 /* Allowed only before tn_task_start. */
 void tn_task_free(struct tn_task *task);
 /* Refuses and frees a task that has not started. */

@@ -27,7 +27,7 @@ struct queue {
 struct tn_work {
     struct tn_lock lock;
     struct tn_job *inbox, **inbox_end;       /* locked */
-    struct queue items;                    /* locked: submitted since the worker last looked */
+    struct queue items;                      /* locked: submitted since the worker last looked */
     struct tn_message *outbox, **outbox_end; /* locked */
     struct queue queues[2]; /* worker: short items, long items */
     _Atomic uint32_t n_signals; /* the worker sleeps on this */
@@ -91,7 +91,7 @@ void tn_work_free(struct tn_work *work)
     tn_free(work);
 }
 
-static void signal_engine(struct tn_work *work)
+static void signal_worker(struct tn_work *work)
 {
     atomic_fetch_add(&work->n_signals, 1);
     tn_wake_all(&work->n_signals);
@@ -106,7 +106,7 @@ void tn_work_submit(struct tn_work *work, struct tn_job *job)
     *work->inbox_end = job;
     work->inbox_end = &job->next;
     tn_lock_release(&work->lock);
-    signal_engine(work);
+    signal_worker(work);
 }
 
 /* Either the worker sees the flag when it submits the job, or the scheduler's id is set already. */
@@ -116,7 +116,7 @@ void tn_work_cancel(struct tn_work *work, struct tn_job *job)
     uint64_t id = atomic_load(&job->scheduler_id);
     if (id)
         tern_scheduler_cancel(work->run_queues[job->i_model].scheduler, id);
-    signal_engine(work);
+    signal_worker(work);
 }
 
 void tn_work_run_item(struct tn_work *work, struct tn_work_item *item)
@@ -124,7 +124,7 @@ void tn_work_run_item(struct tn_work *work, struct tn_work_item *item)
     tn_lock_take(&work->lock);
     queue_add(&work->items, item);
     tn_lock_release(&work->lock);
-    signal_engine(work);
+    signal_worker(work);
 }
 
 void tn_work_cancel_item(struct tn_work_item *item)
@@ -150,7 +150,7 @@ struct tn_message *tn_work_take(struct tn_work *work)
 void tn_work_stop(struct tn_work *work)
 {
     atomic_store(&work->is_stopping, true);
-    signal_engine(work);
+    signal_worker(work);
 }
 
 /* ---- messages ---- */
@@ -306,12 +306,12 @@ static void run_slice(struct tn_work *work, struct queue *queue)
     struct tn_work_item *item = queue->first;
     if (!item)
         return;
-    enum tn_slice part =
+    const enum tn_slice slice =
         tn_work_item_is_cancelled(item) ? TN_SLICE_LAST : item->run(item->owner);
-    if (part == TN_SLICE_STAYS)
+    if (slice == TN_SLICE_STAYS)
         return;
     (void)queue_take(queue);
-    if (part == TN_SLICE_YIELDS) {
+    if (slice == TN_SLICE_YIELDS) {
         queue_add(queue, item);
         return;
     }
@@ -319,7 +319,7 @@ static void run_slice(struct tn_work *work, struct queue *queue)
     post(work, &item->end); /* the item belongs to the loop thread again */
 }
 
-static void run_errands(struct tn_work *work)
+static void run_slices(struct tn_work *work)
 {
     for (size_t i = 0; i < TN_COUNT_OF(work->queues); i++)
         run_slice(work, &work->queues[i]);
@@ -370,7 +370,7 @@ tern_status tn_work_run(struct tn_work *work, void (*wake)(void), struct tern_er
     while (status == TERN_OK && !atomic_load(&work->is_stopping)) {
         uint32_t seen = atomic_load(&work->n_signals);
         take_inbox(work);
-        run_errands(work);
+        run_slices(work);
         status = step_all(work, err);
         if (work->has_posted)
             wake();

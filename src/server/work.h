@@ -49,8 +49,8 @@ struct tn_job {
     struct tern_request request; /* `adjust` and `arg` are set by work.c */
     const struct tn_bias *biases;
     uint32_t n_biases;
-    void *owner;                      /* for the loop thread */
-    uint32_t i_choice;                /* for the loop thread */
+    void *owner;       /* for the loop thread */
+    uint32_t i_choice; /* for the loop thread */
 
     /* Valid when the message with kind TERN_EVENT_END is taken: */
     struct tern_generate_result result;
@@ -66,9 +66,9 @@ struct tn_job {
 };
 
 enum tn_slice {
-    TN_SLICE_LAST,  /* the item is finished */
+    TN_SLICE_LAST,   /* the item is finished */
     TN_SLICE_YIELDS, /* other items may run first */
-    TN_SLICE_STAYS, /* it holds a resource that others need, so it continues next */
+    TN_SLICE_STAYS,  /* it holds a resource that others need, so it continues next */
 };
 
 /* A work item: anything else that takes long or needs the engine, such as encoding or embedding a
