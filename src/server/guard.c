@@ -135,9 +135,9 @@ static bool has_key(const char *key, const struct tn_http_request *request)
 {
     struct tn_http_text bearer = tn_http_field(request, "authorization", NULL);
     struct tn_http_text plain = tn_http_field(request, "x-api-key", NULL);
-    if (bearer.n > 7 && tn_http_is((struct tn_http_text){bearer.data, 7}, "bearer "))
+    if (tn_http_begins(bearer, "bearer "))
         return is_bearer_key(key, (struct tn_http_text){bearer.data + 7, bearer.n - 7});
-    if (bearer.n > 6 && tn_http_is((struct tn_http_text){bearer.data, 6}, "basic "))
+    if (tn_http_begins(bearer, "basic "))
         return is_basic_key(key, (struct tn_http_text){bearer.data + 6, bearer.n - 6});
     return plain.data && is_key(key, plain.data, plain.n);
 }

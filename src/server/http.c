@@ -39,15 +39,18 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
+bool tn_http_begins(struct tn_http_text text, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    size_t i = 0;
+    while (text.data && i < n && i < text.n && lower(text.data[i]) == lower(prefix[i]))
+        i++;
+    return text.data && i == n;
+}
+
 bool tn_http_is(struct tn_http_text text, const char *word)
 {
-    size_t n = strlen(word);
-    if (!text.data || text.n != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (lower(text.data[i]) != lower(word[i]))
-            return false;
-    return true;
+    return text.n == strlen(word) && tn_http_begins(text, word);
 }
 
 static struct tn_http_text trimmed(struct tn_http_text t)
@@ -70,11 +73,15 @@ static struct tn_http_text cut(struct tn_http_text *rest, char c)
     return head;
 }
 
-/* True if the comma-separated list contains the word. */
+struct tn_http_text tn_http_next_item(struct tn_http_text *list)
+{
+    return trimmed(cut(list, ','));
+}
+
 static bool lists_word(struct tn_http_text list, const char *word)
 {
     while (list.n > 0)
-        if (tn_http_is(trimmed(cut(&list, ',')), word))
+        if (tn_http_is(tn_http_next_item(&list), word))
             return true;
     return false;
 }
@@ -178,7 +185,7 @@ static void read_target(struct tn_http_request *r, struct tn_http_text target)
         }
     }
     struct tn_http_text rest = target;
-    if (rest.n > 7 && tn_http_is((struct tn_http_text){rest.data, 7}, "http://")) {
+    if (rest.n > 7 && tn_http_begins(rest, "http://")) {
         rest.data += 7, rest.n -= 7;
         const char *slash = memchr(rest.data, '/', rest.n);
         size_t n = slash ? (size_t)(slash - rest.data) : rest.n;

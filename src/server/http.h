@@ -107,8 +107,11 @@ void tn_http_fini(struct tn_http_request *r);
  * number of occurrences, of which the first is returned. */
 struct tn_http_text tn_http_field(const struct tn_http_request *r, const char *name,
                                   uint32_t *n_times);
-/* Compares without ASCII case. */
+/* Both compare without ASCII case; an absent text is and begins with nothing. */
 bool tn_http_is(struct tn_http_text text, const char *word);
+bool tn_http_begins(struct tn_http_text text, const char *prefix);
+/* Removes and returns the next item of a comma-separated list, without white space around it. */
+struct tn_http_text tn_http_next_item(struct tn_http_text *list);
 /* Appends the decoded value of a query parameter to *out.  false: absent, invalid escape, or out of
  * memory. */
 bool tn_http_query(const struct tn_http_request *r, const char *name, struct tn_buf *out);

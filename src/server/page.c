@@ -64,10 +64,9 @@ void tn_route_page(struct tn_server *server, struct tn_conn *conn)
 /* Does an Accept field name text/html?  Programs send none, or a wildcard. */
 static bool accepts_html(const struct tn_conn *conn)
 {
-    static const char html[] = "text/html";
     struct tn_http_text accept = tn_http_field(&conn->request, "accept", NULL);
-    for (size_t i = 0; i + sizeof html - 1 <= accept.n; i++)
-        if (tn_http_is((struct tn_http_text){accept.data + i, sizeof html - 1}, html))
+    for (; accept.n > 0; accept.data++, accept.n--)
+        if (tn_http_begins(accept, "text/html"))
             return true;
     return false;
 }

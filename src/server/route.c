@@ -91,11 +91,9 @@ static const char *allow_line(unsigned methods)
 static bool may_be_sent(struct tn_http_text field)
 {
     static const char *const begins[] = {"x-stainless-", "anthropic-", "openai-"};
-    for (size_t i = 0; i < TN_COUNT_OF(begins); i++) {
-        const size_t n = strlen(begins[i]);
-        if (field.n > n && tn_http_is((struct tn_http_text){field.data, n}, begins[i]))
+    for (size_t i = 0; i < TN_COUNT_OF(begins); i++)
+        if (tn_http_begins(field, begins[i]))
             return true;
-    }
     return false;
 }
 
@@ -110,16 +108,11 @@ static void append_preflight(struct tn_buf *out, const struct tn_conn *conn)
                             "Access-Control-Allow-Headers: Authorization, Content-Type, "
                             "User-Agent, X-Api-Key");
     while (asked.n > 0) {
-        size_t n = 0;
-        while (n < asked.n && asked.data[n] != ',')
-            n++;
-        size_t skip = asked.data[0] == ' ';
-        if (n > skip && may_be_sent((struct tn_http_text){asked.data + skip, n - skip})) {
+        const struct tn_http_text field = tn_http_next_item(&asked);
+        if (may_be_sent(field)) {
             tn_buf_append_text(out, ", ");
-            tn_buf_append(out, asked.data + skip, n - skip);
+            tn_buf_append(out, field.data, field.n);
         }
-        asked.data += n + (n < asked.n);
-        asked.n -= n + (n < asked.n);
     }
     tn_buf_append_text(out, "\r\n");
     if (tn_http_field(&conn->request, "access-control-request-private-network", NULL).data)
