@@ -450,10 +450,15 @@ static void take_progress(struct tn_task *task, const struct tn_choice *choice,
         task->format->send_progress(task, choice, &progress);
 }
 
-static void count(struct tn_server *server, const struct tern_generate_result *r)
+/* The rest of a prompt that was interrupted is neither computed nor cached. */
+static void count(struct tn_server *server, const struct tn_job *job)
 {
-    server->totals.n_prompt_tokens += r->n_prompt;
-    server->totals.n_cached_tokens += r->n_prompt - r->n_prompt_evaluated;
+    const struct tern_generate_result *r = &job->result;
+    const bool has_failed = job->status != TERN_OK || r->stop == TERN_STOP_INTERRUPT;
+    const uint32_t n_prompt =
+        has_failed && r->n_new == 0 ? r->n_prompt_evaluated : r->n_prompt;
+    server->totals.n_prompt_tokens += n_prompt;
+    server->totals.n_cached_tokens += n_prompt - r->n_prompt_evaluated;
     server->totals.n_new_tokens += r->n_new;
     server->totals.prompt_s += r->prompt_s;
     server->totals.decode_s += r->decode_s;
@@ -466,7 +471,7 @@ static void take_end(struct tn_task *task, struct tn_choice *choice)
     choice->has_ended = true;
     task->n_ended++;
     task->server->n_jobs[job->i_model]--;
-    count(task->server, &job->result);
+    count(task->server, job);
     tn_choice_end(task, choice);
     if (task->conn && job->status != TERN_OK) {
         tn_refuse_error(&refusal, &job->error);

@@ -5,6 +5,8 @@ for every refusal."""
 import json
 import os
 import re
+import socket
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
@@ -76,6 +78,25 @@ class Metrics(command.TestCase):
             command.wait_for(lambda: len(lines()) >= 150, "lines are missing")
             self.assertEqual(sum(" 503 " in line for line in lines()), n_busy)
             self.assertEqual(refusals(server), {"busy": n_busy})
+
+    def test_a_prompt_that_is_not_computed_is_not_cached(self):
+        def begin(server, n_jobs, **body):
+            """Sends a request; its answer is not read."""
+            body = json.dumps(dict(body, stream=True, ignore_eos=True)).encode()
+            client = server.connect()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.sendall(post_head("/v1/completions", len(body)) + body)
+            command.wait_for(lambda: server.metric("jobs") == n_jobs, "the request is missing")
+            return client
+
+        with Server("--parallel", "1") as server:
+            first = begin(server, 1, prompt="Once", max_tokens=1500)
+            begin(server, 2, prompt="A fox " * 100).close()  # while it is queued
+            command.wait_for(lambda: server.metric("jobs") < 2, "the queued request remains")
+            first.close()
+            server.wait_for_rest()
+            self.assertLess(server.metric("prompt_tokens_total"), 100)
+            self.assertLess(server.metric("cached_tokens_total"), 100)
 
     def test_embeddings_move_the_tokens(self):
         folder = command.shared("reference", "models", "tiny-embed-qwen3")
