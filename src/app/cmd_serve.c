@@ -209,7 +209,6 @@ static tern_status serve(struct serve *s, struct tern_error *err)
         .request_bytes = s->hosting.request_bytes,
         .affinity = s->has_affinity ? &s->affinity : NULL,
         .has_page = !o->no_page,
-        .cpu_level = tern_engine_cpu_level(s->hosting.engine),
         .should_stop = should_stop,
         .log = s->log || o->level > 0 ? write_log : NULL,
         .arg = s,

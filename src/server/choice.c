@@ -105,7 +105,7 @@ void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
 {
     const bool is_hidden = hides_token(task, m->id);
     choice->n_taken += m->id != TERN_NO_ID;
-    if (!(task->tells_reasoning ? take_raw : take_answer)(task, choice, m->text, m->n_text))
+    if (!(task->separates_reasoning ? take_raw : take_answer)(task, choice, m->text, m->n_text))
         choice->has_lost = true;
     if (choice->thinking)
         count_reasoning(choice);

@@ -135,10 +135,10 @@ static void handle_head(struct tn_conn *conn)
     struct tn_http_request *request = &conn->request;
     if (!conn->host->on_head(conn->host->arg, conn))
         return; /* answered already; the body is not read */
-    tn_http_go_on(request);
+    tn_http_continue(request);
     if (request->expects_continue && request->has_body) {
-        static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-        tn_buf_append(&conn->out, go_on, sizeof go_on - 1);
+        static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        tn_buf_append(&conn->out, line, sizeof line - 1);
     }
 }
 

@@ -31,6 +31,6 @@
 #define TN_CONN_STUCK_NS (30ull * TN_SECOND_NS)   /* the client receives less than the next limit */
 /* minimum progress in that time, unless all is sent */
 #define TN_CONN_MIN_PROGRESS ((size_t)16 << 10)
-#define TN_CONN_LINGER_NS (2ull * TN_SECOND_NS)   /* reading on after the last answer */
+#define TN_CONN_LINGER_NS (2ull * TN_SECOND_NS)   /* discards input after the last answer */
 
 #endif

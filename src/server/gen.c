@@ -15,7 +15,7 @@
 #include "plat/plat.h"
 
 #define TWO_TO_64 18446744073709551616.0
-#define ANY_COUNT TN_JSON_NO_LIMIT /* clamped, not refused */
+#define MAX_BIASES 1024u
 
 /* max_tokens of a request, limited by the memory plan; a negative value means the default. */
 static uint32_t clamp_tokens(const struct tn_server_model *model, double requested)
@@ -208,9 +208,9 @@ static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
     const size_t n = json_is_array(map) ? json_array_size(map) : json_object_size(map);
     if (!map)
         return true;
-    if (!(json_is_object(map) || json_is_array(map)) || n > TN_GEN_MAX_BIASES)
+    if (!(json_is_object(map) || json_is_array(map)) || n > MAX_BIASES)
         return tn_refuse(r, 400, name, "\"%s\" must be an object of at most %u token ids", name,
-                         TN_GEN_MAX_BIASES);
+                         MAX_BIASES);
     gen->biases = tn_alloc_zeroed(n + 1, sizeof *gen->biases);
     if (!gen->biases)
         return tn_refuse_memory(r);
@@ -228,12 +228,12 @@ static bool read_max_tokens(struct tn_gen *gen, const json_t *body,
     double requested = -2;
     for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
         double value = -2;
-        if (!tn_json_get_count(body, names[i], -1, ANY_COUNT, &value, r))
+        if (!tn_json_get_count(body, names[i], -1, TN_JSON_NO_LIMIT, &value, r))
             return false;
         requested = requested >= -1 ? requested : value;
     }
     if (requested == -1) /* limited by the plan only */
-        requested = ANY_COUNT;
+        requested = TN_JSON_NO_LIMIT;
     gen->max_tokens = clamp_tokens(model, requested);
     return true;
 }
@@ -275,10 +275,10 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
     if (!read_sampler(gen, options, 100, r) ||
         !read_stops(gen, options, TN_GEN_MAX_STOPS, r) ||
         !tn_json_get_bool(options, "ignore_eos", &gen->ignores_eos, r) ||
-        !tn_json_get_count(options, "num_predict", -2, ANY_COUNT, &requested, r) ||
-        !tn_json_get_count(options, "n_predict", -2, ANY_COUNT, &requested, r))
+        !tn_json_get_count(options, "num_predict", -2, TN_JSON_NO_LIMIT, &requested, r) ||
+        !tn_json_get_count(options, "n_predict", -2, TN_JSON_NO_LIMIT, &requested, r))
         return false;
-    gen->max_tokens = clamp_tokens(model, requested == -1 ? ANY_COUNT : requested);
+    gen->max_tokens = clamp_tokens(model, requested == -1 ? TN_JSON_NO_LIMIT : requested);
     return true;
 }
 

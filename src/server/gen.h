@@ -15,7 +15,6 @@
 
 #define TN_GEN_MAX_STOPS 16u
 #define TN_GEN_MAX_CHOICES 8u
-#define TN_GEN_MAX_BIASES 1024u
 #define TN_GEN_MAX_TOP 20u
 
 enum tn_output_kind { TN_OUTPUT_TEXT, TN_OUTPUT_OBJECT, TN_OUTPUT_SCHEMA };

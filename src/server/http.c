@@ -14,6 +14,7 @@
 
 /* Empty lines skipped before a request; RFC 9112 requires at least one. */
 #define MAX_EMPTY_LINES 2u
+#define SMALL_BODY ((size_t)64 << 10)
 
 static const char no_memory[] = "no memory for the request: other requests use it";
 
@@ -365,7 +366,7 @@ static size_t feed_head(struct tn_http_request *r, const char *bytes, size_t n)
 enum { CHUNK_SIZE, CHUNK_EXTENSION, CHUNK_SIZE_LF, CHUNK_DATA, CHUNK_CR, CHUNK_LF, TRAILER,
        TRAILER_LINE, TRAILER_LF, END_LF };
 
-void tn_http_go_on(struct tn_http_request *r)
+void tn_http_continue(struct tn_http_request *r)
 {
     r->state = r->has_body ? TN_HTTP_BODY : TN_HTTP_DONE;
     r->body = (struct tn_http_text){"", 0};
@@ -414,7 +415,7 @@ struct tn_http_pages tn_http_take_pages(struct tn_http_request *r)
 static bool append_body(struct tn_http_request *r, const char *bytes, size_t n)
 {
     bool was_small = !r->pages.data;
-    if (was_small && r->body.n + n <= TN_HTTP_SMALL_BODY) {
+    if (was_small && r->body.n + n <= SMALL_BODY) {
         if (!tn_buf_append(&r->small_body, bytes, n))
             return false;
         r->body = (struct tn_http_text){r->small_body.data, r->small_body.n_bytes};

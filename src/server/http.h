@@ -24,11 +24,10 @@
 #define TN_HTTP_MAX_HEAD 16384u           /* all fields together */
 #define TN_HTTP_MAX_FIELDS 64u
 #define TN_HTTP_MAX_BODY ((size_t)4 << 20) /* decoded */
-#define TN_HTTP_SMALL_BODY ((size_t)64 << 10)
 
 enum tn_http_state {
     TN_HTTP_HEAD,      /* more of the head is needed */
-    TN_HTTP_HEAD_DONE, /* the head is complete: check it, then call tn_http_go_on */
+    TN_HTTP_HEAD_DONE, /* the head is complete: check it, then call tn_http_continue */
     TN_HTTP_BODY,
     TN_HTTP_DONE,
     TN_HTTP_FAILED,
@@ -84,7 +83,7 @@ struct tn_http_request {
 
     /* private */
     struct tn_buf head;
-    struct tn_buf small_body; /* up to TN_HTTP_SMALL_BODY bytes */
+    struct tn_buf small_body; /* instead of pages, up to 64 KiB */
     struct tn_http_pages pages;
     size_t n_line;      /* length of the request line; 0: incomplete */
     bool is_chunked;
@@ -96,7 +95,7 @@ struct tn_http_request {
 /* Consumes bytes up to the end of the head or of the request.  Returns how many. */
 size_t tn_http_feed(struct tn_http_request *r, const char *bytes, size_t n);
 /* After HEAD_DONE: continues with the body. */
-void tn_http_go_on(struct tn_http_request *r);
+void tn_http_continue(struct tn_http_request *r);
 /* Moves the pages of a large body to the caller. */
 struct tn_http_pages tn_http_take_pages(struct tn_http_request *r);
 void tn_http_free_pages(struct tn_http_pages *pages);

@@ -17,10 +17,10 @@
 #define READ_BYTES ((size_t)64 << 10)
 #define ACCEPTS_PER_TURN 32
 #define TRIES_FOR_A_PORT 16
-
-static_assert(TN_CONN_MAX + TN_LOOP_MAX_LISTENERS <= TN_NET_MAX_ITEMS, "one wait for all");
-
+#define MAX_LISTENERS 2u
 #define MAX_REFUSED 256u
+
+static_assert(TN_CONN_MAX + MAX_LISTENERS <= TN_NET_MAX_ITEMS, "one wait for all");
 
 /* A socket whose 503 is sent and whose connection struct was reused.  It lingers: closing it with
  * unread input would discard the answer. */
@@ -30,7 +30,7 @@ struct refused {
 };
 
 struct tn_loop {
-    tn_socket listeners[TN_LOOP_MAX_LISTENERS];
+    tn_socket listeners[MAX_LISTENERS];
     uint32_t n_listeners;
     uint16_t port;
     const struct tn_conn_host *host;

@@ -14,8 +14,6 @@
 #include "server/conn.h"
 #include "tern/status.h"
 
-#define TN_LOOP_MAX_LISTENERS 2u
-
 struct tn_loop; /* freed by tn_loop_close */
 
 /* Listens on a numeric address, or, for "localhost", on 127.0.0.1 and ::1 with the same port. Port

@@ -98,7 +98,7 @@ static void add_blocks(struct tn_translation *t, json_t *messages, const char *r
                        const json_t *blocks)
 {
     json_t *parts = json_array(), *calls = json_array();
-    json_t *thoughts = tn_translation_join(t, blocks, "thinking", "thinking");
+    json_t *reasoning = tn_translation_join(t, blocks, "thinking", "thinking");
     for (size_t i = 0; i < json_array_size(blocks); i++) {
         json_t *block = json_array_get(blocks, i);
         if (tn_json_has_type(block, "tool_use"))
@@ -110,18 +110,18 @@ static void add_blocks(struct tn_translation *t, json_t *messages, const char *r
             tn_translation_add(t, parts, json_incref(block));
     }
     const bool has_calls = json_array_size(calls) > 0;
-    if (json_array_size(parts) > 0 || has_calls || thoughts || json_array_size(blocks) == 0) {
+    if (json_array_size(parts) > 0 || has_calls || reasoning || json_array_size(blocks) == 0) {
         json_t *message = tn_translation_message(t, messages, role);
         tn_translation_set(t, message, "content", json_incref(parts));
-        if (thoughts)
-            tn_translation_set(t, message, "reasoning_content", json_incref(thoughts));
+        if (reasoning)
+            tn_translation_set(t, message, "reasoning_content", json_incref(reasoning));
         if (has_calls)
             tn_translation_set(t, message, "tool_calls", json_incref(calls));
     }
     t->failed = t->failed || !parts || !calls;
     json_decref(parts);
     json_decref(calls);
-    json_decref(thoughts);
+    json_decref(reasoning);
 }
 
 static bool add_message(struct tn_translation *t, json_t *messages, json_t *message, size_t i,

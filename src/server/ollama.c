@@ -220,11 +220,6 @@ static void answer_load(struct tn_task *task)
     tn_task_free(task);
 }
 
-static bool prepare_chat(struct tn_task *task, struct tn_refusal *r)
-{
-    return tn_chat_ids(task, tn_json_member(task->body, "messages"), r);
-}
-
 void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_refusal refusal;
@@ -239,7 +234,7 @@ void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
     else if (!messages || (json_is_array(messages) && json_array_size(messages) == 0))
         answer_load(task);
     else
-        tn_task_start(task, prepare_chat);
+        tn_task_start(task, tn_chat_prepare);
 }
 
 /* Encodes the prompt as one turn of a conversation. */

@@ -25,7 +25,7 @@ void tn_openai_append_progress(struct tn_buf *out, const struct tn_prompt_progre
 void tn_openai_send_event(struct tn_task *task, struct tn_buf *json);
 /* The same, preceded by event: NAME. */
 void tn_openai_send_named(struct tn_task *task, const char *name, struct tn_buf *json);
-/* For formats: the callback `fail`, with the last event. */
+/* The callback `send_error` of formats with these events. */
 void tn_openai_send_error(struct tn_task *task, const struct tn_refusal *refusal);
 
 /* Reads output format, tools and parameters from a body in the form of chat completions.  false:
@@ -33,6 +33,8 @@ void tn_openai_send_error(struct tn_task *task, const struct tn_refusal *refusal
 bool tn_chat_read(struct tn_task *task, struct tn_refusal *refusal);
 /* Encodes a conversation: "messages" of OpenAI or Ollama, and the task's tools.  false: refused. */
 bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal *refusal);
+/* The same for the "messages" of the task's body.  A tn_task_prepare_fn. */
+bool tn_chat_prepare(struct tn_task *task, struct tn_refusal *refusal);
 
 /* Encodes a request's "prompt": a text, a mix of ids and texts, or an array of those, each a
  * separate prompt.  A tn_task_prepare_fn. */

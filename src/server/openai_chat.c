@@ -411,7 +411,7 @@ static const struct tn_task_format chat_format = {
 
 /* ---- the request ---- */
 
-static bool prepare(struct tn_task *task, struct tn_refusal *r)
+bool tn_chat_prepare(struct tn_task *task, struct tn_refusal *r)
 {
     return tn_chat_ids(task, tn_json_member(task->body, "messages"), r);
 }
@@ -431,5 +431,5 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
 
 void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
 {
-    tn_task_answer(server, conn, &chat_format, read_request, prepare);
+    tn_task_answer(server, conn, &chat_format, read_request, tn_chat_prepare);
 }

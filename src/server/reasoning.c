@@ -205,6 +205,6 @@ bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *r)
                                     tern_model_tokenizer(task->model->model), &task->ids,
                                     NULL) != TERN_OK)
         return tn_refuse_memory(r);
-    task->tells_reasoning = !task->gen.is_structured;
+    task->separates_reasoning = !task->gen.is_structured;
     return !tn_reasoning_is_off(task) || tn_reasoning_end(task, r);
 }

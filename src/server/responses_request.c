@@ -92,13 +92,13 @@ static void add_output(struct tn_translation *t, json_t *messages, const json_t 
  * encrypted, which cannot be read. */
 static void add_reasoning(struct tn_translation *t, json_t *messages, const json_t *item)
 {
-    json_t *thoughts =
+    json_t *reasoning =
         tn_translation_join(t, tn_json_member(item, "content"), "reasoning_text", "text");
-    if (!thoughts)
-        thoughts = tn_translation_join(t, tn_json_member(item, "summary"), "summary_text", "text");
-    if (thoughts)
+    if (!reasoning)
+        reasoning = tn_translation_join(t, tn_json_member(item, "summary"), "summary_text", "text");
+    if (reasoning)
         tn_translation_set(t, tn_translation_message(t, messages, "assistant"),
-                           "reasoning_content", thoughts);
+                           "reasoning_content", reasoning);
 }
 
 /* The answer that the previous item, reasoning, began; NULL: none. */
@@ -117,10 +117,9 @@ static void add_message(struct tn_translation *t, json_t *messages, const json_t
     json_t *message = role && strcmp(role, "assistant") == 0 ? begun_answer(messages) : NULL;
     if (!message) {
         message = json_object();
-        tn_translation_add(t, messages, json_incref(message));
-        json_decref(message); /* the array owns it if there was memory */
+        tn_translation_add(t, messages, message);
     }
-    if (t->failed)
+    if (t->failed) /* a message that could not be added was freed */
         return;
     tn_translation_share(t, message, "role", item, "role");
     tn_translation_share(t, message, "content", item, "content");

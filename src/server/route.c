@@ -125,7 +125,7 @@ static void answer_options(struct tn_conn *conn, unsigned methods)
     tn_buf_append_text(&fields, allow_line(methods));
     if (conn->cors_origin.data)
         append_preflight(&fields, conn);
-    tn_reply(conn, 204, NULL, tn_buf_text(&fields), NULL, 0); /* "": allows nothing */
+    tn_reply(conn, 204, NULL, tn_buf_text(&fields), NULL, 0); /* "" without memory */
     tn_buf_fini(&fields);
 }
 

@@ -61,7 +61,6 @@ struct tn_server_config {
      * may be bound to one. */
     const struct tn_affinity *affinity;
     bool has_page;
-    const char *cpu_level;
     /* Called several times a second on the loop thread; true: answers in progress get two seconds,
      * then the server stops. */
     bool (*should_stop)(void *arg);

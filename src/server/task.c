@@ -355,12 +355,6 @@ static void end_answer(struct tn_task *task)
     task->conn = NULL;
 }
 
-static void refuse_started(struct tn_task *task)
-{
-    refuse(task, &task->refusal);
-    forget(task->server, task);
-}
-
 static void on_prepared(void *arg)
 {
     struct tn_task *task = arg;
@@ -378,7 +372,8 @@ static void on_prepared(void *arg)
         submit(task);
         return;
     }
-    refuse_started(task);
+    refuse(task, &task->refusal);
+    forget(task->server, task);
 }
 
 void tn_task_start(struct tn_task *task, tn_task_prepare_fn *prepare)

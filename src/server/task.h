@@ -106,16 +106,16 @@ struct tn_task {
     const char *must_name;  /* the forced tool; NULL: any */
     enum tn_reasoning reasoning;
     const char *effort;     /* for the template, such as "low"; NULL: not set */
-    bool hides_reasoning;   /* reasoning is not shown */
-    bool tells_reasoning;   /* reasoning is separated from the text */
-    bool keeps_raw;         /* the verbatim text with its reasoning is needed */
+    bool hides_reasoning;     /* does not show it */
+    bool separates_reasoning; /* from the text */
+    bool keeps_raw;           /* the verbatim text with its reasoning is needed */
     /* tag that closes the reasoning opened by the prompt; NULL: none */
     const char *reasoning_close;
     enum tn_begun begun_answers;
     bool continues_answer; /* the prompt ends with a begun answer, inside its reasoning or not */
     /* With today's date; should_stop: the client is gone or the server stops. */
     struct tern_chat_params chat_params;
-    struct tn_work_item item;             /* compiles the grammar, then runs `prepare` */
+    struct tn_work_item item; /* compiles the grammar, then runs `prepare` */
     tn_task_prepare_fn *prepare;
     struct tn_refusal refusal; /* of the work item; status 0: none */
     struct tern_ids ids; /* of the prompt */

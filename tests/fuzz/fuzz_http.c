@@ -20,7 +20,7 @@ static size_t feed(struct tn_http_request *r, const char *bytes, size_t n, size_
     while (i < n && r->state != TN_HTTP_FAILED && r->state != TN_HTTP_DONE) {
         i += tn_http_feed(r, bytes + i, TN_MIN(step, n - i));
         if (r->state == TN_HTTP_HEAD_DONE)
-            tn_http_go_on(r);
+            tn_http_continue(r);
     }
     return i;
 }

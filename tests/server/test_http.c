@@ -26,7 +26,7 @@ static size_t feed(struct tn_http_request *r, const char *bytes, size_t n, size_
         size_t end = i < cut ? cut : n;
         i += tn_http_feed(r, bytes + i, end - i);
         if (r->state == TN_HTTP_HEAD_DONE)
-            tn_http_go_on(r);
+            tn_http_continue(r);
     }
     return i;
 }
@@ -37,7 +37,7 @@ static size_t feed_bytes(struct tn_http_request *r, const char *bytes, size_t n)
     while (i < n && r->state != TN_HTTP_FAILED && r->state != TN_HTTP_DONE) {
         i += tn_http_feed(r, bytes + i, 1);
         if (r->state == TN_HTTP_HEAD_DONE)
-            tn_http_go_on(r);
+            tn_http_continue(r);
     }
     return i;
 }
@@ -269,7 +269,7 @@ static void chunks_add_up(void **state)
     memcpy(chunk + n + 65536, "\r\n", 2);
     (void)state;
     tn_http_feed(&r, head, sizeof head - 1);
-    tn_http_go_on(&r);
+    tn_http_continue(&r);
     for (int i = 0; i < 64; i++)
         assert_int_equal(tn_http_feed(&r, chunk, n + 65538), n + 65538);
     assert_int_equal(r.body.n, TN_HTTP_MAX_BODY);

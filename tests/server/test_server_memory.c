@@ -95,7 +95,7 @@ static int start(void **state)
     (void)tern_model_chat_template(&t.model.chat, t.demo.model, NULL);
     const struct tn_server_config config = {
         .models = &t.model, .n_models = 1, .host = "127.0.0.1", .has_page = true,
-        .request_bytes = (size_t)32 << 20, .cpu_level = "ref",
+        .request_bytes = (size_t)32 << 20,
         .should_stop = should_stop, .log = take_line};
     if (tn_server_open(&t.server, &config, &err) != TERN_OK) {
         fprintf(stderr, "%s\n", err.detail);
