@@ -310,7 +310,7 @@ static void narrow(struct tn_forward *f, float *dst, float *x, uint32_t n)
     const struct tn_matrix *w = &f->weights->embed_out;
     const struct tn_worker worker = {f->kernels, &f->s.threads[0]};
     rotate_rows(f, x, n, w);
-    const struct tn_format *format = tn_format_with(w->format, f->inputs);
+    const struct tn_format *format = tn_matrix_format(f, w);
     tn_acts_set(&f->s.in, x, NULL, 0, n, w->cols);
     tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
     multiply_rows(f, format, w, dst, 0, w->rows, &worker);

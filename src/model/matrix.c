@@ -15,11 +15,6 @@
 #include "model/counters.h"
 #include "model/matrix_few.h"
 
-static const struct tn_format *format_of(const struct tn_forward *f, const struct tn_matrix *w)
-{
-    return tn_format_with(w->format, f->inputs);
-}
-
 static void derive(struct tn_forward *f, enum tn_act form)
 {
     tn_acts_derive(&f->s.in, form, f->kernels, f->team);
@@ -49,12 +44,12 @@ static void multiply_rows(struct tn_forward *f, const struct tn_product *p, uint
     const struct tn_matrix *w_up = p->is_up ? p->w : p->up;
     struct tn_mul m = {dst, rows, p->add, p->w, row, n_rows, &f->s.in, worker};
     if (!p->is_up)
-        tn_format_mul(format_of(f, p->w), &m);
+        tn_format_mul(tn_matrix_format(f, p->w), &m);
     if (!w_up)
         return;
     /* While the gates of these rows are still in the first-level cache. */
     m = (struct tn_mul){up, TN_SUM_STRIDE, 0, w_up, row, n_rows, &f->s.in, worker};
-    tn_format_mul(format_of(f, w_up), &m);
+    tn_format_mul(tn_matrix_format(f, w_up), &m);
     for (uint32_t t = 0; t < f->n_tokens; t++)
         tn_activate(f->kernels, f->activation, dst + (size_t)t * rows,
                     up + (size_t)t * TN_SUM_STRIDE, n_rows);
@@ -95,10 +90,10 @@ static void multiply_dense(struct tn_forward *f, const struct tn_product *produc
     uint32_t n_blocks = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct tn_product *p = &products[i];
-        derive(f, format_of(f, p->w)->act);
+        derive(f, tn_matrix_format(f, p->w)->act);
         count_matrix(f, p->w);
         if (p->up) {
-            derive(f, format_of(f, p->up)->act);
+            derive(f, tn_matrix_format(f, p->up)->act);
             count_matrix(f, p->up);
         }
         n_blocks += tn_div_ceil_u32(p->w->rows, block_rows(f));

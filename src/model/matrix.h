@@ -8,6 +8,13 @@
 
 #include "model/forward.h"
 
+/* The format of a matrix for the precision of this pass's inputs. */
+static inline const struct tn_format *tn_matrix_format(const struct tn_forward *f,
+                                                       const struct tn_matrix *w)
+{
+    return tn_format_with(w->format, f->inputs);
+}
+
 /* One product of an input x [n][cols]. */
 struct tn_product {
     const struct tn_matrix *w;

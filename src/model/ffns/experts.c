@@ -203,18 +203,13 @@ static void announce(const struct task *task)
 
 /* ---- products ---- */
 
-static const struct tn_format *format_of(const struct tn_forward *f, const struct tn_matrix *w)
-{
-    return tn_format_with(w->format, f->inputs);
-}
-
 /* A product with the expert's matrix of the stack m.w, or with the only matrix. */
 static void multiply(const struct tn_forward *f, uint32_t expert, struct tn_mul m)
 {
     struct tn_matrix w;
     tn_matrix_slice(&w, m.w, expert);
     m.w = &w;
-    tn_format_mul(format_of(f, &w), &m);
+    tn_format_mul(tn_matrix_format(f, &w), &m);
 }
 
 /* Counts n matrices of a stack. */
@@ -279,8 +274,8 @@ static struct tn_acts input_of(const struct task *task, const struct group *g, u
     if (g->n == 1)
         return tn_acts_rows(&f->s.in, task->s->rows[g->first], 1);
     tn_acts_gather(gathered, &f->s.in, task->s->rows + g->first, g->n,
-                   1u << format_of(f, task->stacks.gate)->act |
-                       1u << format_of(f, task->stacks.up)->act);
+                   1u << tn_matrix_format(f, task->stacks.gate)->act |
+                       1u << tn_matrix_format(f, task->stacks.up)->act);
     return *gathered;
 }
 
@@ -325,7 +320,7 @@ static void down_item(void *arg, uint32_t i_item, uint32_t i_thread)
 /* Makes the input format that a matrix takes, and counts n matrices of its stack. */
 static void prepare(struct tn_forward *f, struct tn_acts *x, const struct tn_matrix *w, uint32_t n)
 {
-    tn_acts_derive(x, format_of(f, w)->act, f->kernels, f->team);
+    tn_acts_derive(x, tn_matrix_format(f, w)->act, f->kernels, f->team);
     count_weights(f, w, n);
 }
 
