@@ -251,9 +251,6 @@ static size_t iq1_bn(int8_t *trits, float *scales, const uint8_t *src, size_t n,
      .floats = decode, .layout = TERN_LAYOUT_##id}
 
 static const struct tn_encoding encodings[] = {
-    {TN_GGML_F32, 0, "F32", 1, 0, 4, TN_NO_SCALE, 0, NULL, tn_decode_f32, 0, false},
-    {TN_GGML_F16, 0, "F16", 1, 0, 2, TN_NO_SCALE, 0, NULL, tn_decode_f16, 0, false},
-    {TN_GGML_BF16, 0, "BF16", 1, 0, 2, TN_NO_SCALE, 0, NULL, tn_decode_bf16, 0, false},
     {TN_GGML_I2_S, TERN_I2S_X86, "I2_S", 128, 0, 32, TN_NO_SCALE, 0, i2s_x86, NULL, 0, false},
     {TN_GGML_I2_S, TERN_I2S_ARM, "I2_S (arm)", 64, 0, 16, TN_NO_SCALE, 0, i2s_arm, NULL, 0, false},
     {TN_GGML_I2_S, TERN_I2S_1X4, "I2_S (1x4)", 0, 4, 0, TN_NO_SCALE, 0, i2s_1x4, NULL, 0, false},

@@ -50,7 +50,8 @@ struct tn_encoding {
     bool has_four_values; /* code 3 is valid: it means twice the scale */
 };
 
-/* The encoding of a type; NULL if tern does not read it.  q2_block: struct tn_gguf_part. */
+/* The encoding of a type; NULL for plain floats, and if tern does not read it.  q2_block: struct
+ * tn_gguf_part. */
 const struct tn_encoding *tn_encoding_find(uint32_t type, uint32_t q2_block,
                                            enum tern_i2s_layout i2s);
 
@@ -68,8 +69,8 @@ const char *tn_encoding_refusal(uint32_t type);
 
 /* ---- for encodings.c ---- */
 
-tn_decode_floats_fn tn_decode_f32, tn_decode_f16, tn_decode_bf16, tn_decode_q8_0, tn_decode_q4_0,
-    tn_decode_q4_1, tn_decode_q5_0, tn_decode_q5_1, tn_decode_iq4_nl, tn_decode_iq4_xs,
-    tn_decode_q2_k, tn_decode_q3_k, tn_decode_q4_k, tn_decode_q5_k, tn_decode_q6_k;
+tn_decode_floats_fn tn_decode_q8_0, tn_decode_q4_0, tn_decode_q4_1, tn_decode_q5_0, tn_decode_q5_1,
+    tn_decode_iq4_nl, tn_decode_iq4_xs, tn_decode_q2_k, tn_decode_q3_k, tn_decode_q4_k,
+    tn_decode_q5_k, tn_decode_q6_k;
 
 #endif

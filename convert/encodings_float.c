@@ -1,39 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Encodings that are not ternary: plain floats, and block types, which kern/blocks.c unpacks.  All
- * decode to floats.
+ * Encodings that are not ternary: blocks, which kern/blocks.c packs and unpacks to floats, one at a
+ * time.
  */
 #include <assert.h>
-#include <string.h>
 
-#include "base/bits.h"
-#include "base/half.h"
 #include "convert/encodings.h"
 #include "kern/blocks.h"
-
-static float half_at(const uint8_t *src)
-{
-    return tn_f16_to_f32(tn_load_u16(src));
-}
-
-void tn_decode_f32(float *dst, const uint8_t *src, size_t n)
-{
-    memcpy(dst, src, n * sizeof *dst);
-}
-
-void tn_decode_f16(float *dst, const uint8_t *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dst[i] = half_at(src + 2 * i);
-}
-
-void tn_decode_bf16(float *dst, const uint8_t *src, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dst[i] = tn_bf16_to_f32(tn_load_u16(src + 2 * i));
-}
-
-/* ---- blocks ---- */
 
 #define MOST_TILE_BYTES 4096u /* of one block of any type */
 
