@@ -172,20 +172,10 @@ static tern_status read_json_tokenizer(struct tn_buf *section, uint32_t vocab, c
     return status;
 }
 
-/* The families that transformers gives GPT-2's tokenizer. */
-static bool has_gpt2_tokenizer(const struct tn_family *family)
-{
-    static const char *const types[] = {"gpt2", "opt", "codegen", "starcoder2"};
-    for (size_t i = 0; i < TN_COUNT_OF(types); i++)
-        if (strcmp(family->model_types[0], types[i]) == 0)
-            return true;
-    return false;
-}
-
 static tern_status read_gpt2_tokenizer(struct tn_buf *section, const struct tn_model_source *m,
                                        const char *path, struct tern_error *err)
 {
-    struct tn_gpt2_texts files = {.is_default = has_gpt2_tokenizer(m->import.family)};
+    struct tn_gpt2_texts files = {.is_default = m->import.family->has_gpt2_tokenizer};
     tern_status status = TERN_OK;
     for (int i = 0; i < TN_GPT2_N_FILES && status == TERN_OK; i++)
         status = tn_dir_read_text(&files.text[i], &files.n[i], path, tn_gpt2_file_names[i],
@@ -194,7 +184,7 @@ static tern_status read_gpt2_tokenizer(struct tn_buf *section, const struct tn_m
         status = tn_fail(err, TERN_INPUT,
                          "%s: %s is missing; get it where the weights are from (--no-tokenizer "
                          "converts without it, for logits, bench and verify)",
-                         path, TN_TOKENIZER_FILE);
+                         path, TN_TOK_FILE);
     if (status == TERN_OK)
         status = tn_tok_from_gpt2(&files, m->import.config.vocab, section, err);
     for (int i = 0; i < TN_GPT2_N_FILES; i++)

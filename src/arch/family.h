@@ -130,6 +130,7 @@ struct tn_family {
     bool names_positions;  /* only if "position_embedding_type" is "rope" there are rotations */
     uint32_t first_position; /* the row of position 0 in a folder's table of positions */
     bool has_parallel;     /* spec reads "use_parallel_residual" */
+    bool has_gpt2_tokenizer; /* that of a folder whose files name no class */
     /* Turns values of the source into config and layers; NULL: the family has nothing special.
      * TERN_INPUT and TERN_UNSUPPORTED name the value. */
     tern_status (*spec)(struct tn_family_spec *out, const struct tn_values *values);

@@ -61,5 +61,6 @@ const struct tn_family tn_family_codegen = {
     .ffn = TERN_FFN_PLAIN,
     .ffn_factor = 4,
     .rotates_partly = true,
+    .has_gpt2_tokenizer = true,
     .spec = codegen_spec,
 };

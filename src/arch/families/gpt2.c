@@ -78,5 +78,6 @@ const struct tn_family tn_family_gpt2 = {
     .gelu = TERN_ACT_GELU_ERF,
     .ffn_factor = 4,
     .has_positions = true,
+    .has_gpt2_tokenizer = true,
     .spec = gpt2_spec,
 };

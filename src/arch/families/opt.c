@@ -64,5 +64,6 @@ const struct tn_family tn_family_opt = {
     .gelu = TERN_ACT_GELU_ERF,
     .has_positions = true,
     .first_position = 2,
+    .has_gpt2_tokenizer = true,
     .spec = opt_spec,
 };
