@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/compiler.h"
 #include "base/error.h"
 #include "convert/draft_import.h"
 #include "convert/gguf/gguf.h"
@@ -34,8 +33,8 @@ struct gguf_files {
 static bool note_gguf(void *arg, const char *name)
 {
     struct gguf_files *files = arg;
-    const size_t n = strlen(name);
-    if (n > 5 && strcmp(name + n - 5, ".gguf") == 0 && files->n++ == 0)
+    static const char *const endings[] = {".gguf", NULL};
+    if (tn_name_ends(endings, name) && files->n++ == 0)
         snprintf(files->first, sizeof files->first, "%s", name);
     return true;
 }

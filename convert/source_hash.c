@@ -13,6 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "arch/family.h"
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
@@ -27,22 +28,13 @@ struct names {
     bool failed;
 };
 
-static bool ends_with(const char *name, const char *suffix)
-{
-    const size_t n = strlen(name), n_suffix = strlen(suffix);
-    return n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0;
-}
-
-/* Whether the conversion of a folder reads files of this name. */
-static bool is_read(const char *name)
-{
-    return ends_with(name, ".safetensors") || ends_with(name, ".json") || ends_with(name, ".jinja");
-}
+/* The endings of the files that the conversion of a folder reads. */
+static const char *const endings[] = {".safetensors", ".json", ".jinja", NULL};
 
 static bool add_name(void *arg, const char *name)
 {
     struct names *names = arg;
-    if (!is_read(name) || names->n == MAX_FILES)
+    if (!tn_name_ends(endings, name) || names->n == MAX_FILES)
         return true;
     char **items = tn_grow(names->items, sizeof *items, names->n, &names->capacity);
     char *copy = items ? tn_copy_text(name) : NULL;

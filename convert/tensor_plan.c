@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/bits.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "convert/draft_import.h"
@@ -219,22 +218,15 @@ static tern_status plan_packed(struct planner *p, const struct tn_match *match)
     return TERN_OK;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text);
-    const size_t n_end = strlen(end);
-    return n >= n_end && strcmp(text + n - n_end, end) == 0;
-}
-
 /* Finds the tensor whose name has another ending than ".weight"; false if there is none. */
 static bool find_beside(const struct planner *p, const struct tn_source_tensor *weight,
                         const char *ending, struct tn_source_tensor **out)
 {
     char name[NAME_BYTES + 8];
-    const size_t n = strlen(weight->name) - strlen("weight");
-    if (!ends_with(weight->name, ".weight"))
+    const char *point = strrchr(weight->name, '.');
+    if (!point || strcmp(point, ".weight") != 0)
         return false;
-    snprintf(name, sizeof name, "%.*s%s", (int)n, weight->name, ending);
+    snprintf(name, sizeof name, "%.*s.%s", (int)(point - weight->name), weight->name, ending);
     *out = tn_source_find(p->source, name);
     if (*out)
         (*out)->was_requested = true;
@@ -448,10 +440,8 @@ static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint
 /* Whether it is a table that programs store with the weights. */
 static bool is_buffer(const struct tn_family *family, const char *name)
 {
-    bool is = ends_with(name, ".rotary_emb.inv_freq");
-    for (const char *const *b = family->buffers; *b && !is; b++)
-        is = ends_with(name, *b);
-    return is;
+    static const char *const usual[] = {".rotary_emb.inv_freq", NULL};
+    return tn_name_ends(usual, name) || tn_name_ends(family->buffers, name);
 }
 
 const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan)

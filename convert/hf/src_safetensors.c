@@ -235,12 +235,8 @@ tern_status tn_source_open_file(struct tn_source *out, const char *path, struct 
 
 static bool visit_for_pickle(void *arg, const char *name)
 {
-    static const char *const suffixes[] = {".bin", ".pt", ".pth"};
-    const size_t n = strlen(name);
-    for (size_t i = 0; i < TN_COUNT_OF(suffixes); i++) {
-        const size_t n_suffix = strlen(suffixes[i]);
-        *(bool *)arg |= n > n_suffix && strcmp(name + n - n_suffix, suffixes[i]) == 0;
-    }
+    static const char *const endings[] = {".bin", ".pt", ".pth", NULL};
+    *(bool *)arg = tn_name_ends(endings, name) != NULL;
     return !*(bool *)arg;
 }
 

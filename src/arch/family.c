@@ -75,6 +75,15 @@ const char *tn_name_begins(const char *const *beginnings, const char *name)
     return NULL;
 }
 
+const char *tn_name_ends(const char *const *endings, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *const *s = endings; *s; s++)
+        if (n >= strlen(*s) && strcmp(name + n - strlen(*s), *s) == 0)
+            return *s;
+    return NULL;
+}
+
 static const struct tn_family_name *find_name(const struct tn_family *family, uint32_t role)
 {
     const struct tn_family_name *name = family->names;

@@ -194,8 +194,10 @@ const struct tn_scheme *tn_scheme_of_vocabulary(const char *first, const char *s
 
 /* Prefix i of tensor names in a folder; NULL after the last one. */
 const char *tn_family_prefix(const struct tn_family *family, size_t i);
-/* The entry of a list such as `skipped` that is a prefix of the name; NULL: none. */
+/* The entry of a list such as `skipped` that is a prefix of the name, or of one such as `buffers`
+ * that is its suffix; NULL: none. */
 const char *tn_name_begins(const char *const *beginnings, const char *name);
+const char *tn_name_ends(const char *const *endings, const char *name);
 /* The family's name for a usual key of config.json. */
 const char *tn_family_key(const struct tn_family *family, const char *usual);
 /* The family's names for a slot. */
