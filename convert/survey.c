@@ -131,10 +131,10 @@ static bool is_dense(const struct tn_trit_reader *r)
     return r->n_far > r->n_exact + r->n_near;
 }
 
+/* stops_early: at the first weight that is not ternary; else once most are not. */
 static tern_status survey_rows(struct tn_trit_reader *r, struct tn_scale_survey *survey,
                                bool stops_early, struct tern_error *err)
 {
-    /* stops_early: at the first weight that is not ternary; else once most are not. */
     const struct tern_file_tensor *f = &r->tensor->file;
     const uint32_t n_step = TN_MIN(TN_PACK_ROWS, f->rows);
     const bool has_codes = r->tensor->kind == TN_TENSOR_CODED;

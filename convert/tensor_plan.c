@@ -509,13 +509,13 @@ static tern_status plan_all(struct planner *p)
 {
     const uint32_t n_layer = tn_n_all_layers(p->spec.config);
     tern_status status = TERN_OK;
-    for (uint32_t layer = 0; layer <= n_layer; layer++)
-        for (uint32_t i = 0; i < tn_n_slots && status == TERN_OK; i++) {
-            const bool is_behind = layer == n_layer;
-            if (is_behind ? tn_slots[i].scope == TN_SCOPE_MODEL
-                          : tn_slot_is_in(&tn_slots[i], &p->spec.layers[layer]))
-                status = plan_slot(p, &tn_slots[i], is_behind ? TERN_NO_LAYER : layer);
-        }
+    for (uint32_t layer = 0; layer < n_layer; layer++)
+        for (uint32_t i = 0; i < tn_n_slots && status == TERN_OK; i++)
+            if (tn_slot_is_in(&tn_slots[i], &p->spec.layers[layer]))
+                status = plan_slot(p, &tn_slots[i], layer);
+    for (uint32_t i = 0; i < tn_n_slots && status == TERN_OK; i++)
+        if (tn_slots[i].scope == TN_SCOPE_MODEL)
+            status = plan_slot(p, &tn_slots[i], TERN_NO_LAYER);
     if (status == TERN_OK)
         status = check_unused(p);
     /* Reported last: a tensor missing from the header leaves a hole, and its name is more
