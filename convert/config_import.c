@@ -12,13 +12,15 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id)
+bool tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id)
 {
     for (uint32_t i = 0; i < stop_ids->n; i++)
         if (stop_ids->ids[i] == id)
-            return;
-    if (stop_ids->n < TN_MAX_STOP_IDS)
-        stop_ids->ids[stop_ids->n++] = id;
+            return true;
+    if (stop_ids->n == TN_MAX_STOP_IDS)
+        return false;
+    stop_ids->ids[stop_ids->n++] = id;
+    return true;
 }
 
 void tn_config_import_fini(struct tn_config_import *import)

@@ -28,8 +28,8 @@ struct tn_stop_ids {
     uint32_t ids[TN_MAX_STOP_IDS];
 };
 
-/* Adds an id unless it is present; ignores it if the list is full. */
-void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id);
+/* Adds an id unless it is present; false: the list is full. */
+bool tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id);
 
 struct tn_config_import {
     struct tern_file_config config; /* without n_params, fingerprint and references */

@@ -466,7 +466,7 @@ static tern_status read_ids(struct importer *i)
         uint32_t id;
         status = read_id(i, &id, stops[k]);
         if (status == TERN_OK && id != TERN_NO_ID)
-            tn_stop_ids_add(&i->out->stop_ids, id);
+            (void)tn_stop_ids_add(&i->out->stop_ids, id); /* has room for all */
     }
     return status;
 }

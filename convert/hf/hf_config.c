@@ -144,10 +144,10 @@ static tern_status parse_sizes(struct tern_file_config *c, const struct tn_famil
 static tern_status get_id(uint32_t *out, const char *file, const char *key, const json_t *value,
                           uint32_t vocab, struct tern_error *err)
 {
-    const double d = json_is_number(value) ? json_number_value(value) : -1;
-    if (!(d >= 0 && d < vocab) || d != floor(d)) {
-        if (!json_is_number(value))
-            return tn_fail(err, TERN_INPUT, "%s: \"%s\" is not an id", file, key);
+    if (!json_is_number(value))
+        return tn_fail(err, TERN_INPUT, "%s: \"%s\" is not an id", file, key);
+    const double d = json_number_value(value);
+    if (!(d >= 0 && d < vocab) || d != floor(d))
         return tn_fail(err, TERN_INPUT, "%s: \"%s\" is %.15g, the vocabulary has ids 0 to %u",
                        file, key, d, vocab - 1);
     }
@@ -158,18 +158,12 @@ static tern_status get_id(uint32_t *out, const char *file, const char *key, cons
 static tern_status add_stop_id(struct tn_stop_ids *stop_ids, const char *file, const json_t *value,
                                uint32_t vocab, struct tern_error *err)
 {
-    uint32_t id;
+    uint32_t id = TERN_NO_ID;
     tern_status status = get_id(&id, file, "eos_token_id", value, vocab, err);
-    if (status != TERN_OK)
-        return status;
-    for (uint32_t i = 0; i < stop_ids->n; i++)
-        if (stop_ids->ids[i] == id)
-            return TERN_OK;
-    if (stop_ids->n == TN_MAX_STOP_IDS)
-        return tn_fail(err, TERN_UNSUPPORTED, "%s: \"eos_token_id\" holds more than %u ids", file,
-                       TN_MAX_STOP_IDS);
-    stop_ids->ids[stop_ids->n++] = id;
-    return TERN_OK;
+    if (status == TERN_OK && !tn_stop_ids_add(stop_ids, id))
+        status = tn_fail(err, TERN_UNSUPPORTED, "%s: \"eos_token_id\" holds more than %u ids", file,
+                         TN_MAX_STOP_IDS);
+    return status;
 }
 
 /* The value of a key in generation_config.json, else in config.json; NULL if neither has it. */

@@ -144,7 +144,7 @@ bool tn_template_holds(const char *source, size_t n, const char *mark)
 
 static void add_stop_id(void *stop_ids, uint32_t id)
 {
-    tn_stop_ids_add(stop_ids, id);
+    (void)tn_stop_ids_add(stop_ids, id); /* full: 64 others end the answer */
 }
 
 tern_status tn_template_add_stop_ids(struct tn_stop_ids *stop_ids, uint32_t vocab,
