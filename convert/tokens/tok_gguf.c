@@ -300,7 +300,7 @@ static uint32_t n_characters(const char *text, size_t n)
     return n_chars;
 }
 
-/* Lists all pairs of vocabulary entries that make this one; only counts if `list` is NULL. */
+/* Lists all pairs of vocabulary entries that make this one; only counts them if `list` is NULL. */
 static size_t split_token(const struct tn_tok_build *b, uint32_t id, float score,
                           struct candidate *list)
 {
@@ -322,30 +322,33 @@ static size_t split_token(const struct tn_tok_build *b, uint32_t id, float score
     return n;
 }
 
+/* The same for all entries that merging may produce. */
+static size_t split_tokens(const struct tn_tok_build *b, const float *scores,
+                           struct candidate *list)
+{
+    size_t n = 0;
+    for (uint32_t id = 0; id < b->head.n_tokens; id++)
+        if ((b->tokens[id].flags & (TN_TOK_IN_VOCAB | TN_TOK_BYTE | TN_TOK_ADDED)) ==
+            TN_TOK_IN_VOCAB)
+            n += split_token(b, id, scores[id], list ? list + n : NULL);
+    return n;
+}
+
 /* Merging by scores takes the pair whose token has the best score: ranks follow that order. */
 static tern_status add_merges_of_scores(struct tn_tok_build *b, const float *scores)
 {
-    size_t n = 0, n_all = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        struct candidate *list = pass ? tn_alloc(2 * n_all * sizeof *list) : NULL;
-        if (pass && !list)
-            return tn_fail(b->err, TERN_MEMORY, SOURCE ": not enough memory for the merges");
-        n = 0;
-        for (uint32_t id = 0; id < b->head.n_tokens; id++)
-            if ((b->tokens[id].flags & (TN_TOK_IN_VOCAB | TN_TOK_BYTE | TN_TOK_ADDED)) ==
-                TN_TOK_IN_VOCAB)
-                n += split_token(b, id, scores[id], list ? list + n : NULL);
-        if (!pass) {
-            n_all = n;
-            continue;
-        }
-        tern_status status = tn_tok_begin_merges(b, n);
-        const struct candidate *sorted = sort_candidates(list, list + n, n);
-        for (size_t i = 0; status == TERN_OK && i < n; i++)
-            tn_tok_put_merge(b, sorted[i].merge);
-        tn_free(list);
+    const size_t n = split_tokens(b, scores, NULL);
+    tern_status status = tn_tok_begin_merges(b, n);
+    if (status != TERN_OK)
         return status;
-    }
+    struct candidate *list = tn_alloc(2 * n * sizeof *list);
+    if (!list)
+        return tn_fail(b->err, TERN_MEMORY, SOURCE ": not enough memory for the merges");
+    split_tokens(b, scores, list);
+    const struct candidate *sorted = sort_candidates(list, list + n, n);
+    for (size_t i = 0; i < n; i++)
+        tn_tok_put_merge(b, sorted[i].merge);
+    tn_free(list);
     return TERN_OK;
 }
 
