@@ -6,7 +6,6 @@
 #include "convert/gguf/gguf_values.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -191,7 +190,8 @@ static tern_status get_element(const struct tn_values *values, double *out, cons
 {
     const struct tn_gguf_values *v = values->source;
     char full[TN_GGUF_NAME_BYTES];
-    void *numbers = NULL;
+    unsigned char bytes[4] = {0};
+    const struct tn_gguf_input *in = &v->source->gguf->parts[0].input;
     const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
     if (!key)
         return TERN_OK;
@@ -200,10 +200,10 @@ static tern_status get_element(const struct tn_values *values, double *out, cons
     if (i >= key->count)
         return tn_fail(values->err, TERN_INPUT, "key \"%s\" has %llu values, layer %u has none",
                        full, (unsigned long long)key->count, i);
-    tern_status status = tn_gguf_load_numbers(&numbers, v->source->gguf, key, values->err);
+    tern_status status =
+        in->read_at(in->arg, key->offset + 4 * (uint64_t)i, bytes, sizeof bytes, values->err);
     if (status == TERN_OK)
-        *out = (double)tn_f32_from_bits(tn_load_u32((unsigned char *)numbers + 4 * (size_t)i));
-    tn_free(numbers);
+        *out = (double)tn_f32_from_bits(tn_load_u32(bytes));
     return status;
 }
 
