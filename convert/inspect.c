@@ -22,7 +22,6 @@
 #include "convert/outline.h"
 #include "convert/survey.h"
 
-#define MAX_CONFIG_BYTES (1u << 20)
 #define MAX_SHOWN_TEXT 1000 /* bytes of a value; templates are longer */
 
 struct key {
@@ -107,11 +106,12 @@ static bool add_config_keys(struct tern_source *s, const char *dir)
     size_t n;
     json_t *root = NULL, *value;
     const char *name;
-    tern_status status = tn_dir_read_text(&text, &n, dir, "config.json", MAX_CONFIG_BYTES, NULL);
+    tern_status status =
+        tn_dir_read_text(&text, &n, dir, TN_CONFIG_FILE, TN_MAX_CONFIG_BYTES, NULL);
     if (status != TERN_OK || !text)
         return status != TERN_MEMORY;
     /* published files contain integers beyond 64 bits, and NaN */
-    status = tn_json_load(&root, "config.json", text, n,
+    status = tn_json_load(&root, TN_CONFIG_FILE, text, n,
                           TN_JSON_LARGE_AS_REAL | TN_JSON_NOT_FINITE_AS_TEXT, NULL);
     tn_free(text);
     if (status != TERN_OK)

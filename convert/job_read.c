@@ -17,6 +17,8 @@
 #include "convert/gguf/gguf_import.h"
 #include "convert/hf/hf_config.h"
 #include "convert/hf/template_import.h"
+#include "convert/tokens/tok_gpt2.h"
+#include "convert/tokens/tok_import.h"
 #include "tern/tern.h"
 
 void tn_job_say(const struct tn_job *j, enum tern_convert_message kind, const char *format, ...)
@@ -187,9 +189,9 @@ static tern_status read_model(struct tn_job *j)
     if (status == TERN_OK && !m->is_gguf && j->params->i2s_layout != TERN_I2S_X86)
         status = tn_fail(j->err, TERN_USAGE, "--i2s-layout is for GGUF files; folders have none");
     if (status == TERN_OK && !m->is_gguf)
-        status = add_input(j, "config.json");
+        status = add_input(j, TN_CONFIG_FILE);
     if (status == TERN_OK && m->has_generation)
-        status = add_input(j, "generation_config.json");
+        status = add_input(j, TN_GENERATION_FILE);
     if (status == TERN_OK && m->has_pooling)
         status = add_input(j, TN_POOLING_FILE);
     if (status == TERN_OK && m->source.has_index)
@@ -216,7 +218,7 @@ static tern_status read_tokenizer(struct tn_job *j)
     const char *splitter;
     if (!j->model.is_gguf && j->params->pre)
         return tn_fail(j->err, TERN_USAGE, "--pre is for GGUF files; %s names its splitter itself",
-                       TN_TOKENIZER_FILE);
+                       TN_TOK_FILE);
     tern_status status = tn_model_source_tokenizer(&j->tokenizer, &splitter, &j->model,
                                                    j->params->source, j->params->pre, j->err);
     if (status == TERN_OK && splitter)
@@ -357,15 +359,14 @@ static tern_status check_not_input(struct tn_job *j, const char *path, const cha
 static tern_status check_no_inputs(struct tn_job *j, const char *path)
 {
     /* Not read without a tokenizer, but must not be overwritten either. */
-    static const char *const others[] = {TN_TOKENIZER_FILE,     "tokenizer_config.json",
-                                         "chat_template.jinja", "chat_template.json",
-                                         "vocab.json",          "merges.txt",
-                                         "special_tokens_map.json", "added_tokens.json"};
+    static const char *const others[] = {TN_TOK_FILE, "chat_template.jinja", "chat_template.json"};
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < j->n_inputs && status == TERN_OK; i++)
         status = check_not_input(j, path, j->inputs[i].name);
     for (size_t i = 0; i < TN_COUNT_OF(others) && !j->model.is_gguf && status == TERN_OK; i++)
         status = check_not_input(j, path, others[i]);
+    for (size_t i = 0; i < TN_GPT2_N_FILES && !j->model.is_gguf && status == TERN_OK; i++)
+        status = check_not_input(j, path, tn_gpt2_file_names[i]);
     return status;
 }
 

@@ -134,8 +134,8 @@ uint32_t tn_model_source_tokenizer_files(const char *names[TN_MAX_TOKENIZER_FILE
                                          const char *path)
 {
     uint32_t n = 0;
-    if (holds(path, TN_TOKENIZER_FILE)) {
-        names[n++] = TN_TOKENIZER_FILE;
+    if (holds(path, TN_TOK_FILE)) {
+        names[n++] = TN_TOK_FILE;
         return n;
     }
     for (int i = 0; i < TN_GPT2_N_FILES; i++) {
@@ -161,10 +161,10 @@ static tern_status read_json_tokenizer(struct tn_buf *section, uint32_t vocab, c
 {
     char *json;
     size_t n_json;
-    tern_status status = tn_dir_read_text(&json, &n_json, path, TN_TOKENIZER_FILE,
-                                          MAX_TOKENIZER_JSON_BYTES, err);
+    tern_status status =
+        tn_dir_read_text(&json, &n_json, path, TN_TOK_FILE, MAX_TOKENIZER_JSON_BYTES, err);
     if (status == TERN_OK && !json) /* removed since it was found */
-        return tn_fail(err, TERN_INPUT, "%s: %s is missing", path, TN_TOKENIZER_FILE);
+        return tn_fail(err, TERN_INPUT, "%s: %s is missing", path, TN_TOK_FILE);
     if (status == TERN_OK)
         status = tn_tok_import(json, n_json, vocab, section, err);
     tn_free(json);
@@ -199,8 +199,8 @@ tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **split
     *splitter = NULL;
     if (m->is_gguf)
         return tn_tok_from_gguf(m->source.gguf, pre, vocab, splitter, section, err);
-    return holds(path, TN_TOKENIZER_FILE) ? read_json_tokenizer(section, vocab, path, err)
-                                          : read_gpt2_tokenizer(section, m, path, err);
+    return holds(path, TN_TOK_FILE) ? read_json_tokenizer(section, vocab, path, err)
+                                    : read_gpt2_tokenizer(section, m, path, err);
 }
 
 /* ---- chat template ---- */

@@ -32,8 +32,6 @@ tern_status tn_model_source_open_weights(struct tn_model_source *out, const char
 tern_status tn_model_source_import(struct tn_model_source *out, const char *path,
                                    struct tern_error *err);
 
-#define TN_TOKENIZER_FILE "tokenizer.json"
-
 #define TN_MAX_TOKENIZER_FILES 5
 
 /* Whether the source, at `path`, has a tokenizer. */

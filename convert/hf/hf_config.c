@@ -22,8 +22,7 @@
 #include "plat/plat.h"
 
 #define CONFIG TN_CONFIG_FILE
-#define GENERATION "generation_config.json"
-#define MAX_CONFIG_BYTES (1u << 20) /* published files have a few KB */
+#define GENERATION TN_GENERATION_FILE
 #define JSON_FLAGS (JSON_DECODE_INT_AS_REAL | TN_JSON_NOT_FINITE_AS_TEXT)
 
 tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const char *name,
@@ -150,7 +149,6 @@ static tern_status get_id(uint32_t *out, const char *file, const char *key, cons
     if (!(d >= 0 && d < vocab) || d != floor(d))
         return tn_fail(err, TERN_INPUT, "%s: \"%s\" is %.15g, the vocabulary has ids 0 to %u",
                        file, key, d, vocab - 1);
-    }
     *out = (uint32_t)d;
     return TERN_OK;
 }
@@ -317,7 +315,7 @@ tern_status tn_config_read_pooling(struct tn_config_import *import, bool *has_fi
     size_t n_json;
     *has_file = false;
     tern_status status =
-        tn_dir_read_text(&json, &n_json, dir, TN_POOLING_FILE, MAX_CONFIG_BYTES, err);
+        tn_dir_read_text(&json, &n_json, dir, TN_POOLING_FILE, TN_MAX_CONFIG_BYTES, err);
     if (status != TERN_OK || !json) {
         import->config.pooling = TERN_POOLING_LAST;
         return status;
@@ -342,11 +340,11 @@ tern_status tn_config_read(struct tn_config_import *out, bool *has_generation, c
     size_t n_json;
     size_t n_generation = 0;
     *has_generation = false;
-    tern_status status = tn_dir_read_text(&json, &n_json, dir, CONFIG, MAX_CONFIG_BYTES, err);
+    tern_status status = tn_dir_read_text(&json, &n_json, dir, CONFIG, TN_MAX_CONFIG_BYTES, err);
     if (status == TERN_OK && !json)
         status = tn_fail(err, TERN_INPUT, "%s: " CONFIG " is missing", dir);
     if (status == TERN_OK)
-        status = tn_dir_read_text(&generation, &n_generation, dir, GENERATION, MAX_CONFIG_BYTES,
+        status = tn_dir_read_text(&generation, &n_generation, dir, GENERATION, TN_MAX_CONFIG_BYTES,
                                   err);
     if (status == TERN_OK)
         status = tn_config_parse(out, json, n_json, generation, n_generation, err);

@@ -9,7 +9,9 @@
 #include "convert/config_import.h"
 
 #define TN_CONFIG_FILE "config.json"
+#define TN_GENERATION_FILE "generation_config.json"
 #define TN_POOLING_FILE "1_Pooling/config.json"
+#define TN_MAX_CONFIG_BYTES (1u << 20) /* of each; published files have a few KB */
 
 /* Parses config.json and generation_config.json (may be NULL).  TERN_INPUT names the key, its value
  * and the limit; TERN_UNSUPPORTED the reason. */

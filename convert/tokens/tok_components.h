@@ -10,10 +10,9 @@
 #include <stdbool.h>
 
 #include "base/json_load.h"
+#include "convert/tokens/tok_import.h"
 #include "tern/model_format.h"
 #include "tern/status.h"
-
-#define TN_TOK_FILE "tokenizer.json"
 
 /* The TERN_ADDED_* flags of an added token; 0 if it is no object. */
 uint32_t tn_tok_added_flags(const json_t *token);

@@ -19,15 +19,16 @@
 #include "convert/tokens/tok_tables.h"
 #include "tern/model_format.h"
 
+#define CONFIG "tokenizer_config.json"
+
 const char *const tn_gpt2_file_names[TN_GPT2_N_FILES] = {
     [TN_GPT2_VOCAB] = "vocab.json",
     [TN_GPT2_MERGES] = "merges.txt",
-    [TN_GPT2_CONFIG] = "tokenizer_config.json",
+    [TN_GPT2_CONFIG] = CONFIG,
     [TN_GPT2_SPECIAL] = "special_tokens_map.json",
     [TN_GPT2_ADDED] = "added_tokens.json",
 };
 
-#define CONFIG "tokenizer_config.json"
 #define END_OF_TEXT "<|endoftext|>"
 
 /* Tokens with one name each; the first three have a default. */

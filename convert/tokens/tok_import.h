@@ -12,6 +12,8 @@
 #include "base/buf.h"
 #include "tern/status.h"
 
+#define TN_TOK_FILE "tokenizer.json"
+
 /* Reads a whole tokenizer.json and appends the section to the empty buffer *section, which stays
  * empty on failure.  `vocab` is the model's number of ids.  TERN_UNSUPPORTED: a component that tern
  * does not implement; TERN_INPUT: not JSON, holes, duplicate ids, ids beyond `vocab`, merges of
