@@ -85,11 +85,6 @@ struct matrix {
     bool is_whole;       /* columns (C2) are complete only at the end */
 };
 
-static bool has_groups(const struct tern_file_tensor *f)
-{
-    return f->scale_kind == TERN_SCALE_COL_GROUP || f->scale_kind == TERN_SCALE_COL_GROUP_F16;
-}
-
 static tern_status take_buffers(struct matrix *m, struct tn_streamer *s, struct tern_error *err)
 {
     const struct tern_file_tensor *f = m->file;
@@ -103,7 +98,7 @@ static tern_status take_buffers(struct matrix *m, struct tn_streamer *s, struct 
     m->scales = tn_stream_take(&s->scales, (size_t)n_step * m->reader.n_units * sizeof(float), err);
     if (!m->trits || !m->packed || !m->scales)
         return TERN_MEMORY;
-    if (!has_groups(f))
+    if (!tn_is_col_group(f->scale_kind))
         return TERN_OK;
     const size_t n_value = f->scale_kind == TERN_SCALE_COL_GROUP_F16 ? 2 : 4;
     m->scale_bytes = tn_n_scales(f->rows, f->cols, f->scale_group) * n_value;
@@ -205,7 +200,7 @@ static tern_status stream_matrix(struct tn_streamer *s, const struct tn_tensor_p
     status = take_buffers(&m, s, err);
     if (status == TERN_OK)
         status = stream_all_rows(&m, s, i_tensor, &facts->n_zero, err);
-    facts->scale = has_groups(&t->file) ? 0 : matrix_scale(&m.reader);
+    facts->scale = tn_is_col_group(t->file.scale_kind) ? 0 : matrix_scale(&m.reader);
     if (status == TERN_OK)
         tn_mwriter_add_tensor_facts(s->writer, i_tensor, facts->scale, facts->n_zero);
     tn_trit_reader_fini(&m.reader);
