@@ -12,6 +12,14 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
+#define N_IDS 32u /* fewer if there are more than 262144 logits */
+/* With recurrent layers: less than a chunk of a gated delta rule, so that its matrices, 157 MB for
+ * a 27B, are never written. */
+#define N_STATE_IDS 15u
+/* q8 may cost at most this many times as much as f16, ... */
+#define MAX_FACTOR 3.0
+/* ... which is counted as at least this: smaller values are rounding noise. */
+#define MIN_F16_NATS 0.0005
 /* Memory for rows of logits: of all ids, and of a step. */
 #define MAX_ROWS_BYTES ((size_t)32 << 20)
 #define MAX_STEP_BYTES ((size_t)8 << 20)
@@ -20,7 +28,7 @@ struct measurement {
     struct tern_engine *engine;
     const struct tern_model *model;
     struct tern_session_params params;
-    uint32_t ids[TN_CACHE_COST_IDS];
+    uint32_t ids[N_IDS];
     uint32_t n_ids, n_step, vocab;
     float *exact;   /* [n_ids][vocab] logits with the f32 cache */
     float *other;   /* [n_step][vocab] with another */
@@ -73,12 +81,12 @@ static uint32_t n_rows(const struct measurement *m, size_t n_bytes)
 static tern_status count_ids(struct measurement *m, struct tern_error *err)
 {
     struct tern_session *session;
-    m->n_ids = TN_MIN(TN_CACHE_COST_IDS, n_rows(m, MAX_ROWS_BYTES));
+    m->n_ids = TN_MIN(N_IDS, n_rows(m, MAX_ROWS_BYTES));
     m->n_ids = TN_MIN(m->n_ids, tern_model_config(m->model)->context);
     m->params.n_ctx = m->n_ids;
     tern_status status = tern_session_create(&session, m->engine, m->model, &m->params, err);
     if (status == TERN_OK && tern_session_has_state(session))
-        m->params.n_ctx = m->n_ids = TN_MIN(TN_CACHE_COST_STATE_IDS, m->n_ids);
+        m->params.n_ctx = m->n_ids = TN_MIN(N_STATE_IDS, m->n_ids);
     tern_session_free(session);
     return status;
 }
@@ -132,5 +140,5 @@ tern_status tn_cache_cost_measure(struct tn_cache_cost *out, struct tern_engine 
 
 bool tn_cache_cost_is_too_high(const struct tn_cache_cost *cost)
 {
-    return cost->q8_nats > TN_CACHE_COST_FACTOR * fmax(cost->f16_nats, TN_CACHE_COST_LEAST);
+    return cost->q8_nats > MAX_FACTOR * fmax(cost->f16_nats, MIN_F16_NATS);
 }

@@ -4,24 +4,15 @@
  * the model's cache type from it.
  *
  * The measure is the mean Kullback-Leibler divergence of the next token's distribution from that
- * of an f32 cache, in nats, over TN_CACHE_COST_IDS ids or fewer.  For models whose inputs are int8,
- * f16 alone costs 0.0003 to 0.0009 nats and q8 at one to three times that; with unrounded inputs q8
- * costs 0.0001 to 0.0003.  Keys whose channels differ 50-fold (because of a norm or a bias before
- * the rotation) share one scale per 64 channels, and q8 then costs 0.02 nats.
+ * of an f32 cache, in nats, over at most 32 ids.  For models whose inputs are int8, f16 alone
+ * costs 0.0003 to 0.0009 nats and q8 one to three times that; with unrounded inputs q8 costs 0.0001
+ * to 0.0003.  Keys whose channels differ 50-fold (because of a norm or a bias before the rotation)
+ * share one scale per 64 channels, and q8 then costs 0.02 nats.
  */
 #ifndef TN_CONVERT_CACHE_COST_H
 #define TN_CONVERT_CACHE_COST_H
 
 #include "tern/tern.h"
-
-#define TN_CACHE_COST_IDS 32u /* fewer if there are more than 262144 logits */
-/* With recurrent layers: less than a chunk of a gated delta rule, so that its matrices, 157 MB for
- * a 27B, are never written. */
-#define TN_CACHE_COST_STATE_IDS 15u
-/* q8 may cost at most this many times as much as f16, ... */
-#define TN_CACHE_COST_FACTOR 3.0
-/* ... which is counted as at least this: smaller values are rounding noise. */
-#define TN_CACHE_COST_LEAST 0.0005
 
 struct tn_cache_cost {
     double f16_nats, q8_nats;

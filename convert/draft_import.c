@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "arch/arch.h"
-#include "base/compiler.h"
 
 const char *tn_draft_name(const struct tn_config_import *import, const struct tn_source *source,
                           const char *name)
@@ -38,11 +37,6 @@ static const struct tern_file_layer *find_example(const struct tn_config_import 
     return NULL;
 }
 
-static bool begins(const char *text, const char *beginning)
-{
-    return strncmp(text, beginning, strlen(beginning)) == 0;
-}
-
 /* Why tern cannot use a draft head with this tensor; NULL: no reason. */
 static const char *refuse_tensor(const char *name, bool is_gguf)
 {
@@ -50,7 +44,7 @@ static const char *refuse_tensor(const char *name, bool is_gguf)
         return "its layer has experts";
     if (strstr(name, "embed_tokens") || strstr(name, "lm_head") || strstr(name, "shared_head_head"))
         return "it has separate embeddings or a separate head";
-    if (!is_gguf && begins(name, "layers.") && !begins(name, "layers.0."))
+    if (!is_gguf && strncmp(name, "layers.", 7) == 0 && strncmp(name, "layers.0.", 9) != 0)
         return "it has several layers";
     return NULL;
 }

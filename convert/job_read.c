@@ -86,7 +86,6 @@ static tern_status check_params(struct tn_job *j)
         return tn_fail(j->err, TERN_USAGE, "layout %d is unknown", (int)p->pack);
     switch (tn_path_kind(p->source)) {
     case TN_PATH_DIR:
-        return TERN_OK;
     case TN_PATH_FILE:
         return TERN_OK;
     case TN_PATH_ABSENT:
@@ -424,8 +423,9 @@ tern_status tn_job_read(struct tn_job *j)
         status = read_template(j);
     if (status == TERN_OK)
         status = check_output(j);
+    if (status != TERN_OK)
+        return status;
     limit_context(j);
-    if (status == TERN_OK)
-        say_notes(j);
-    return status;
+    say_notes(j);
+    return TERN_OK;
 }

@@ -169,11 +169,6 @@ bool tn_is_gguf(const void *bytes, size_t n);
 const struct tn_gguf_key *tn_gguf_find_key(const struct tn_gguf *gguf, const char *name);
 /* An integer of any width and sign; false: another type. */
 bool tn_gguf_integer(const struct tn_gguf_key *key, double *out);
-/* Whether the value means "no id" in GGUF files. */
-static inline bool tn_gguf_is_no_id(double id)
-{
-    return id == -1 || id == UINT32_MAX;
-}
 
 /* An array of texts in memory. */
 struct tn_gguf_texts {

@@ -7,7 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -447,7 +446,7 @@ static tern_status read_id(struct importer *i, uint32_t *out, const char *name)
         return TERN_OK;
     if (!tn_gguf_integer(key, &d))
         return tn_gguf_fail_type(&i->values, key, "an integer");
-    if (tn_gguf_is_no_id(d))
+    if (d == -1 || d == UINT32_MAX) /* "no id" */
         return TERN_OK;
     const double last = (double)i->out->config.vocab - 1;
     tern_status status = tn_gguf_check_range(&i->values, key, d, 0, last);
