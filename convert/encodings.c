@@ -245,37 +245,24 @@ static size_t iq1_bn(int8_t *trits, float *scales, const uint8_t *src, size_t n,
 
 /* ---- the list ---- */
 
-/* A block type: columns and bytes of a block. */
-#define BLOCKS(id, columns, n_bytes, decode)                                                       \
-    {.type = TN_GGML_##id, .name = #id, .unit = columns, .unit_bytes = n_bytes,                    \
-     .floats = decode, .layout = TERN_LAYOUT_##id}
-
 static const struct tn_encoding encodings[] = {
-    {TN_GGML_I2_S, TERN_I2S_X86, "I2_S", 128, 0, 32, TN_NO_SCALE, 0, i2s_x86, NULL, 0, false},
-    {TN_GGML_I2_S, TERN_I2S_ARM, "I2_S (arm)", 64, 0, 16, TN_NO_SCALE, 0, i2s_arm, NULL, 0, false},
-    {TN_GGML_I2_S, TERN_I2S_1X4, "I2_S (1x4)", 0, 4, 0, TN_NO_SCALE, 0, i2s_1x4, NULL, 0, false},
-    {TN_GGML_TQ1_0, 0, "TQ1_0", 256, 0, 54, TN_SCALE_F16, 52, tq1_0, NULL, 0, false},
-    {TN_GGML_TQ2_0, 0, "TQ2_0", 256, 0, 66, TN_SCALE_F16, 64, tq2_0, NULL, 0, false},
-    {TN_GGML_Q2_0, 64, "Q2_0", 64, 0, 18, TN_SCALE_F16, 0, q2_64, NULL, 0, true},
-    {TN_GGML_Q2_0, 128, "Q2_0 (g128)", 128, 0, 34, TN_SCALE_F16, 0, q2_128, NULL, 0, true},
-    {TN_GGML_PQ2_0, 0, "PQ2_0", 128, 0, 34, TN_SCALE_F16, 0, q2_128, NULL, 0, true},
-    {TN_GGML_PTQ1_0, 0, "PTQ1_0", 128, 0, 28, TN_SCALE_F16, 26, ptq1_0, NULL, 0, false},
-    {TN_GGML_IQ1_BN, 0, "IQ1_BN", 0, 1, 0, TN_SCALE_F16, 0, iq1_bn, NULL, 0, false},
-    {TN_GGML_IQ2_BN, 0, "IQ2_BN", 0, 1, 0, TN_SCALE_F32, 0, iq2_bn, NULL, 0, false},
-    BLOCKS(Q8_0, 32, 34, tn_decode_q8_0),
-    BLOCKS(Q4_0, 32, 18, tn_decode_q4_0),
-    BLOCKS(Q4_1, 32, 20, tn_decode_q4_1),
-    BLOCKS(Q5_0, 32, 22, tn_decode_q5_0),
-    BLOCKS(Q5_1, 32, 24, tn_decode_q5_1),
-    BLOCKS(IQ4_NL, 32, 18, tn_decode_iq4_nl),
-    BLOCKS(IQ4_XS, 256, 136, tn_decode_iq4_xs),
-    BLOCKS(Q2_K, 256, 84, tn_decode_q2_k),
-    BLOCKS(Q3_K, 256, 110, tn_decode_q3_k),
-    BLOCKS(Q4_K, 256, 144, tn_decode_q4_k),
-    BLOCKS(Q5_K, 256, 176, tn_decode_q5_k),
-    BLOCKS(Q6_K, 256, 210, tn_decode_q6_k),
-};
+    {TN_GGML_I2_S, TERN_I2S_X86, "I2_S", 128, 0, 32, TN_NO_SCALE, 0, i2s_x86, 0, false},
+    {TN_GGML_I2_S, TERN_I2S_ARM, "I2_S (arm)", 64, 0, 16, TN_NO_SCALE, 0, i2s_arm, 0, false},
+    {TN_GGML_I2_S, TERN_I2S_1X4, "I2_S (1x4)", 0, 4, 0, TN_NO_SCALE, 0, i2s_1x4, 0, false},
+    {TN_GGML_TQ1_0, 0, "TQ1_0", 256, 0, 54, TN_SCALE_F16, 52, tq1_0, 0, false},
+    {TN_GGML_TQ2_0, 0, "TQ2_0", 256, 0, 66, TN_SCALE_F16, 64, tq2_0, 0, false},
+    {TN_GGML_Q2_0, 64, "Q2_0", 64, 0, 18, TN_SCALE_F16, 0, q2_64, 0, true},
+    {TN_GGML_Q2_0, 128, "Q2_0 (g128)", 128, 0, 34, TN_SCALE_F16, 0, q2_128, 0, true},
+    {TN_GGML_PQ2_0, 0, "PQ2_0", 128, 0, 34, TN_SCALE_F16, 0, q2_128, 0, true},
+    {TN_GGML_PTQ1_0, 0, "PTQ1_0", 128, 0, 28, TN_SCALE_F16, 26, ptq1_0, 0, false},
+    {TN_GGML_IQ1_BN, 0, "IQ1_BN", 0, 1, 0, TN_SCALE_F16, 0, iq1_bn, 0, false},
+    {TN_GGML_IQ2_BN, 0, "IQ2_BN", 0, 1, 0, TN_SCALE_F32, 0, iq2_bn, 0, false},
+#define BLOCKS(id, number, columns, n_bytes)                                                       \
+    {.type = number, .name = #id, .unit = columns, .unit_bytes = n_bytes,                          \
+     .layout = TERN_LAYOUT_##id},
+    TN_GGUF_BLOCK_LIST(BLOCKS)
 #undef BLOCKS
+};
 
 const struct tn_encoding *tn_encoding_find(uint32_t type, uint32_t q2_block,
                                            enum tern_i2s_layout i2s)

@@ -29,9 +29,6 @@
 typedef size_t tn_decode_trits_fn(int8_t *trits, float *scales, const uint8_t *src, size_t n,
                                   uint32_t unit);
 
-/* Decodes n units into floats [n * unit], which may be NaN or infinite. */
-typedef void tn_decode_floats_fn(float *dst, const uint8_t *src, size_t n);
-
 /* The type of a unit's scale. */
 enum tn_scale_place { TN_NO_SCALE, TN_SCALE_F16, TN_SCALE_F32 };
 
@@ -44,9 +41,8 @@ struct tn_encoding {
     uint32_t unit_bytes; /* for units of fixed size */
     enum tn_scale_place scale;
     uint32_t scale_at; /* byte offset in the unit */
-    tn_decode_trits_fn *trits;   /* one of the two is NULL */
-    tn_decode_floats_fn *floats;
-    uint32_t layout; /* enum tern_layout that preserves every value; 0: none */
+    tn_decode_trits_fn *trits; /* NULL: there is a layout */
+    uint32_t layout; /* enum tern_layout that preserves every value; 0: ternary */
     bool has_four_values; /* code 3 is valid: it means twice the scale */
 };
 
@@ -64,13 +60,12 @@ uint32_t tn_encoding_unit_bytes(const struct tn_encoding *encoding, uint32_t col
 size_t tn_encoding_scales(const struct tn_encoding *encoding, float *scales, const uint8_t *src,
                           size_t n, uint32_t unit_bytes);
 
+/* Decodes n units of an encoding with a layout into floats [n * unit], which may be NaN or
+ * infinite. */
+void tn_encoding_floats(const struct tn_encoding *encoding, float *dst, const uint8_t *src,
+                        size_t n);
+
 /* The reason why tern does not read a type, and advice; NULL for supported types. */
 const char *tn_encoding_refusal(uint32_t type);
-
-/* ---- for encodings.c ---- */
-
-tn_decode_floats_fn tn_decode_q8_0, tn_decode_q4_0, tn_decode_q4_1, tn_decode_q5_0, tn_decode_q5_1,
-    tn_decode_iq4_nl, tn_decode_iq4_xs, tn_decode_q2_k, tn_decode_q3_k, tn_decode_q4_k,
-    tn_decode_q5_k, tn_decode_q6_k;
 
 #endif

@@ -118,7 +118,7 @@ void tn_stream_load_row(float *dst, const struct tn_source_tensor *t, const void
                         uint32_t cols)
 {
     if (t->encoding)
-        t->encoding->floats(dst, raw, cols / t->encoding->unit);
+        tn_encoding_floats(t->encoding, dst, raw, cols / t->encoding->unit);
     else
         tn_floats_load(dst, t->dtype, raw, cols);
 }

@@ -107,7 +107,7 @@ static tern_status fail_type(struct planner *p, const struct tn_source_tensor *t
 /* Whether it is floats of any type, plain or in a table. */
 static bool holds_floats(const struct tn_source_tensor *t)
 {
-    return tn_source_is_float(t) || (t->encoding && t->encoding->floats);
+    return tn_source_is_float(t) || (t->encoding && t->encoding->layout);
 }
 
 static tern_status check_float(struct planner *p, const struct tn_source_tensor *t)

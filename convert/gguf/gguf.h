@@ -57,21 +57,19 @@ struct tn_gguf_type {
     uint32_t row_bytes;
 };
 
+/* X(NAME, number, columns, bytes): the types of blocks that are not ternary, and the size of a
+ * block.  TERN_LAYOUT_NAME holds their values. */
+#define TN_GGUF_BLOCK_LIST(X)                                                                      \
+    X(Q4_0, 2, 32, 18) X(Q4_1, 3, 32, 20) X(Q5_0, 6, 32, 22) X(Q5_1, 7, 32, 24)                    \
+    X(Q8_0, 8, 32, 34) X(Q2_K, 10, 256, 84) X(Q3_K, 11, 256, 110) X(Q4_K, 12, 256, 144)            \
+    X(Q5_K, 13, 256, 176) X(Q6_K, 14, 256, 210) X(IQ4_NL, 20, 32, 18) X(IQ4_XS, 23, 256, 136)
+
 enum tn_gguf_type_id {
+#define TN_GGUF_BLOCK_ENUM(name, number, columns, bytes) TN_GGML_##name = number,
+    TN_GGUF_BLOCK_LIST(TN_GGUF_BLOCK_ENUM)
+#undef TN_GGUF_BLOCK_ENUM
     TN_GGML_F32 = 0,
     TN_GGML_F16 = 1,
-    TN_GGML_Q4_0 = 2,
-    TN_GGML_Q4_1 = 3,
-    TN_GGML_Q5_0 = 6,
-    TN_GGML_Q5_1 = 7,
-    TN_GGML_Q8_0 = 8,
-    TN_GGML_Q2_K = 10,
-    TN_GGML_Q3_K = 11,
-    TN_GGML_Q4_K = 12,
-    TN_GGML_Q5_K = 13,
-    TN_GGML_Q6_K = 14,
-    TN_GGML_IQ4_NL = 20,
-    TN_GGML_IQ4_XS = 23,
     TN_GGML_BF16 = 30,
     TN_GGML_TQ1_0 = 34,
     TN_GGML_TQ2_0 = 35,

@@ -10,28 +10,19 @@
 #include "base/compiler.h"
 
 static const struct tn_gguf_type types[] = {
+#define BLOCKS(name, number, columns, bytes) {number, #name, columns, bytes, 0},
+    TN_GGUF_BLOCK_LIST(BLOCKS)
+#undef BLOCKS
     {TN_GGML_F32, "F32", 1, 4, 0},
     {TN_GGML_F16, "F16", 1, 2, 0},
-    {TN_GGML_Q4_0, "Q4_0", 32, 18, 0},
-    {TN_GGML_Q4_1, "Q4_1", 32, 20, 0},
-    {TN_GGML_Q5_0, "Q5_0", 32, 22, 0},
-    {TN_GGML_Q5_1, "Q5_1", 32, 24, 0},
-    {TN_GGML_Q8_0, "Q8_0", 32, 34, 0},
     {9, "Q8_1", 32, 36, 0},
-    {TN_GGML_Q2_K, "Q2_K", 256, 84, 0},
-    {TN_GGML_Q3_K, "Q3_K", 256, 110, 0},
-    {TN_GGML_Q4_K, "Q4_K", 256, 144, 0},
-    {TN_GGML_Q5_K, "Q5_K", 256, 176, 0},
-    {TN_GGML_Q6_K, "Q6_K", 256, 210, 0},
     {15, "Q8_K", 256, 292, 0},
     {16, "IQ2_XXS", 256, 66, 0},
     {17, "IQ2_XS", 256, 74, 0},
     {18, "IQ3_XXS", 256, 98, 0},
     {19, "IQ1_S", 256, 50, 0},
-    {TN_GGML_IQ4_NL, "IQ4_NL", 32, 18, 0},
     {21, "IQ3_S", 256, 110, 0},
     {22, "IQ2_S", 256, 82, 0},
-    {TN_GGML_IQ4_XS, "IQ4_XS", 256, 136, 0},
     {24, "I8", 1, 1, 0},
     {25, "I16", 1, 2, 0},
     {26, "I32", 1, 4, 0},

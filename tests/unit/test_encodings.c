@@ -293,8 +293,8 @@ static void decode(uint32_t type, float *dst, size_t n)
 {
     const struct tn_encoding *e = tn_encoding_find(type, 64, TERN_I2S_X86);
     assert_non_null(e);
-    assert_non_null(e->floats);
-    e->floats(dst, packed, n);
+    assert_true(e->layout != 0);
+    tn_encoding_floats(e, dst, packed, n);
 }
 
 static void blocks_of_32(void **state)
