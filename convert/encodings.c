@@ -20,39 +20,27 @@
 #include "base/compiler.h"
 #include "base/half.h"
 #include "convert/gguf/gguf.h"
+#include "convert/ternarise.h"
 #include "tern/model_format.h"
 
 /* ---- codes of two bits ---- */
 
-/* dst[i] = code of src[i] at `shift`, minus 1; ORs into *bad bits that only code 3 sets. */
-static TN_ALWAYS_INLINE void codes(int8_t *dst, const uint8_t *src, size_t n, int shift,
-                                   uint8_t *bad)
-{
-    uint8_t seen = *bad;
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t code = (uint8_t)(src[i] >> shift) & 3;
-        seen |= code & (uint8_t)(code >> 1);
-        dst[i] = (int8_t)(code - 1);
-    }
-    *bad = seen;
-}
-
 /* Four runs of n weights from n bytes, from the lowest bits up. */
 static TN_ALWAYS_INLINE void four_up(int8_t *dst, const uint8_t *src, size_t n, uint8_t *bad)
 {
-    codes(dst, src, n, 0, bad);
-    codes(dst + n, src, n, 2, bad);
-    codes(dst + 2 * n, src, n, 4, bad);
-    codes(dst + 3 * n, src, n, 6, bad);
+    tn_codes_to_trits(dst, src, n, 0, bad);
+    tn_codes_to_trits(dst + n, src, n, 2, bad);
+    tn_codes_to_trits(dst + 2 * n, src, n, 4, bad);
+    tn_codes_to_trits(dst + 3 * n, src, n, 6, bad);
 }
 
 /* The same from the highest bits down. */
 static TN_ALWAYS_INLINE void four_down(int8_t *dst, const uint8_t *src, size_t n, uint8_t *bad)
 {
-    codes(dst, src, n, 6, bad);
-    codes(dst + n, src, n, 4, bad);
-    codes(dst + 2 * n, src, n, 2, bad);
-    codes(dst + 3 * n, src, n, 0, bad);
+    tn_codes_to_trits(dst, src, n, 6, bad);
+    tn_codes_to_trits(dst + n, src, n, 4, bad);
+    tn_codes_to_trits(dst + 2 * n, src, n, 2, bad);
+    tn_codes_to_trits(dst + 3 * n, src, n, 0, bad);
 }
 
 /* Normalises the scale of a unit as the header promises; false if it is not finite. */

@@ -241,31 +241,24 @@ double tn_trits_distance(enum tn_dtype dtype, const void *src, size_t n, size_t 
 
 /* ---- codes ---- */
 
-/* Vectors of bytes can only be shifted by a constant, so there is one loop for each shift. */
-static TN_ALWAYS_INLINE bool trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, int shift)
-{
-    uint8_t bad = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t code = (uint8_t)(src[i] >> shift) & 3;
-        bad |= code & (uint8_t)(code >> 1);
-        dst[i] = (int8_t)(code - 1);
-    }
-    return !bad;
-}
-
 bool tn_trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, uint32_t shift)
 {
+    uint8_t bad = 0;
     switch (shift) {
     case 0:
-        return trits_from_codes(dst, src, n, 0);
+        tn_codes_to_trits(dst, src, n, 0, &bad);
+        break;
     case 2:
-        return trits_from_codes(dst, src, n, 2);
+        tn_codes_to_trits(dst, src, n, 2, &bad);
+        break;
     case 4:
-        return trits_from_codes(dst, src, n, 4);
+        tn_codes_to_trits(dst, src, n, 4, &bad);
+        break;
     default:
         assert(shift == 6);
-        return trits_from_codes(dst, src, n, 6);
+        tn_codes_to_trits(dst, src, n, 6, &bad);
     }
+    return !bad;
 }
 
 #define COUNTERS 16u

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "convert/source.h"
 
 /* ---- floats of any of the three types: BF16, F16, F32 ---- */
@@ -61,7 +62,21 @@ double tn_trits_distance(enum tn_dtype dtype, const void *src, size_t n, size_t 
 
 /* ---- packed codes ---- */
 
-/* dst[i] = ((src[i] >> shift) & 3) - 1.  False if a code is 3 (dst is 2 there). */
+/* dst[i] = ((src[i] >> shift) & 3) - 1; ORs into *bad bits that only code 3 sets.  Vectors of bytes
+ * can only be shifted by a constant, so callers pass one. */
+static TN_ALWAYS_INLINE void tn_codes_to_trits(int8_t *dst, const uint8_t *src, size_t n, int shift,
+                                               uint8_t *bad)
+{
+    uint8_t seen = *bad;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t code = (uint8_t)(src[i] >> shift) & 3;
+        seen |= code & (uint8_t)(code >> 1);
+        dst[i] = (int8_t)(code - 1);
+    }
+    *bad = seen;
+}
+
+/* The same for 0, 2, 4 and 6.  False if a code is 3 (dst is 2 there). */
 bool tn_trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, uint32_t shift);
 
 size_t tn_trits_count_zeros(const int8_t *trits, size_t n);
