@@ -274,6 +274,13 @@ bool tn_gguf_integer(const struct tn_gguf_key *key, double *out)
     }
 }
 
+tern_status tn_gguf_fail_type(const struct tn_gguf_key *key, const char *expected,
+                              struct tern_error *err)
+{
+    return tn_fail(err, TERN_INPUT, "key \"%s\" is of type %s, expected %s", key->name,
+                   tn_gguf_value_text(key->type), expected);
+}
+
 static tern_status load_bytes(void **data, const struct tn_gguf *gguf,
                               const struct tn_gguf_key *key, struct tern_error *err)
 {

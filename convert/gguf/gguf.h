@@ -167,6 +167,9 @@ bool tn_is_gguf(const void *bytes, size_t n);
 const struct tn_gguf_key *tn_gguf_find_key(const struct tn_gguf *gguf, const char *name);
 /* An integer of any width and sign; false: another type. */
 bool tn_gguf_integer(const struct tn_gguf_key *key, double *out);
+/* TERN_INPUT: the key has another type than the expected one. */
+tern_status tn_gguf_fail_type(const struct tn_gguf_key *key, const char *expected,
+                              struct tern_error *err);
 
 /* An array of texts in memory. */
 struct tn_gguf_texts {

@@ -273,7 +273,7 @@ static tern_status read_scaling(struct importer *i, double theta)
     const struct tn_gguf_key *key = tn_gguf_values_find(&i->values, full, "rope.scaling.type");
     double magnitude = 1;
     if (key && key->type != TN_GGUF_STRING)
-        return tn_gguf_fail_type(&i->values, key, "a text");
+        return tn_gguf_fail_type(key, "a text", i->err);
     const char *type = key ? key->text : "none";
     tern_status status = get_number(i, &magnitude, "rope.scaling.attn_factor",
                                     (double)TERN_MIN_ROPE_SCALE, (double)TERN_MAX_ROPE_SCALE,
@@ -445,7 +445,7 @@ static tern_status read_id(struct importer *i, uint32_t *out, const char *name)
     if (!key)
         return TERN_OK;
     if (!tn_gguf_integer(key, &d))
-        return tn_gguf_fail_type(&i->values, key, "an integer");
+        return tn_gguf_fail_type(key, "an integer", i->err);
     if (d == -1 || d == UINT32_MAX) /* "no id" */
         return TERN_OK;
     const double last = (double)i->out->config.vocab - 1;

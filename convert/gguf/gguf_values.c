@@ -29,13 +29,6 @@ tern_status tn_gguf_check_range(const struct tn_gguf_values *v, const struct tn_
                    key->name, d, min, max);
 }
 
-tern_status tn_gguf_fail_type(const struct tn_gguf_values *v, const struct tn_gguf_key *key,
-                              const char *right)
-{
-    return tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is of type %s, expected %s", key->name,
-                   tn_gguf_value_text(key->type), right);
-}
-
 static tern_status missing(const struct tn_gguf_values *v, const char *full, bool is_required)
 {
     return is_required ? tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is missing", full)
@@ -54,7 +47,7 @@ static tern_status get_integer(const struct tn_values *values, uint32_t *out, co
     if (!key)
         return missing(v, full, is_required);
     if (!tn_gguf_integer(key, &d))
-        return tn_gguf_fail_type(v, key, "an integer");
+        return tn_gguf_fail_type(key, "an integer", values->err);
     tern_status status = tn_gguf_check_range(v, key, d, min, max);
     if (status == TERN_OK)
         *out = (uint32_t)d;
@@ -71,7 +64,7 @@ static tern_status get_number(const struct tn_values *values, double *out, const
         return missing(v, full, is_required);
     double d = key->value.f;
     if (key->type != TN_GGUF_F32 && key->type != TN_GGUF_F64 && !tn_gguf_integer(key, &d))
-        return tn_gguf_fail_type(v, key, "a number");
+        return tn_gguf_fail_type(key, "a number", values->err);
     tern_status status = tn_gguf_check_range(v, key, d, min, max);
     if (status == TERN_OK)
         *out = d;
@@ -180,7 +173,7 @@ static tern_status get_truth(const struct tn_values *values, bool *out, const ch
     char full[TN_GGUF_NAME_BYTES];
     const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
     if (key && key->type != TN_GGUF_BOOL)
-        return tn_gguf_fail_type(v, key, "a truth value");
+        return tn_gguf_fail_type(key, "a truth value", values->err);
     *out = key ? key->value.u != 0 : *out;
     return TERN_OK;
 }
@@ -196,7 +189,7 @@ static tern_status get_element(const struct tn_values *values, double *out, cons
     if (!key)
         return TERN_OK;
     if (key->type != TN_GGUF_ARRAY || key->element_type != TN_GGUF_F32)
-        return tn_gguf_fail_type(v, key, "an array of F32");
+        return tn_gguf_fail_type(key, "an array of F32", values->err);
     if (i >= key->count)
         return tn_fail(values->err, TERN_INPUT, "key \"%s\" has %llu values, layer %u has none",
                        full, (unsigned long long)key->count, i);

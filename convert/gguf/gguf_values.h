@@ -34,10 +34,8 @@ const struct tn_gguf_key *tn_gguf_values_find(const struct tn_gguf_values *value
 tern_status tn_gguf_values_per_layer(const struct tn_gguf_values *values, uint32_t *out,
                                      const char *name, bool may_be_0, uint32_t max,
                                      bool is_required);
-/* TERN_INPUT: d is outside [min, max], or the key has the wrong type. */
+/* TERN_INPUT: d is outside [min, max]. */
 tern_status tn_gguf_check_range(const struct tn_gguf_values *values, const struct tn_gguf_key *key,
                                 double d, double min, double max);
-tern_status tn_gguf_fail_type(const struct tn_gguf_values *values, const struct tn_gguf_key *key,
-                              const char *right);
 
 #endif

@@ -12,13 +12,6 @@
 
 #define PREFIX "tokenizer.ggml."
 
-static tern_status wrong_type(const struct tn_gguf_key *key, const char *wanted,
-                              struct tern_error *err)
-{
-    return tn_fail(err, TERN_INPUT, "%s: type %s, not %s", key->name, tn_gguf_value_text(key->type),
-                   wanted);
-}
-
 /* A text, or NULL if there is no such key. */
 static tern_status read_text(const struct tn_gguf *gguf, const char *name, const char **out,
                              struct tern_error *err)
@@ -26,7 +19,7 @@ static tern_status read_text(const struct tn_gguf *gguf, const char *name, const
     const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
     *out = NULL;
     if (key && key->type != TN_GGUF_STRING)
-        return wrong_type(key, "string", err);
+        return tn_gguf_fail_type(key, "a text", err);
     if (key)
         *out = key->text;
     return TERN_OK;
@@ -41,7 +34,7 @@ static tern_status read_id(const struct tn_gguf *gguf, const char *name, uint32_
         return TERN_OK;
     double id;
     if (!tn_gguf_integer(key, &id))
-        return wrong_type(key, "an integer", err);
+        return tn_gguf_fail_type(key, "an integer", err);
     if (id >= 0 && id < TERN_NO_ID) /* gguf_import.c refuses values that are not ids */
         *out = (uint32_t)id;
     return TERN_OK;
@@ -53,7 +46,7 @@ static tern_status read_bool(const struct tn_gguf *gguf, const char *name, int *
     const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
     *out = -1;
     if (key && key->type != TN_GGUF_BOOL)
-        return wrong_type(key, "bool", err);
+        return tn_gguf_fail_type(key, "a truth value", err);
     if (key)
         *out = key->value.u != 0;
     return TERN_OK;
@@ -69,7 +62,7 @@ static tern_status load_texts(const struct tn_gguf *gguf, const char *name, bool
     if (!key)
         return tn_fail(err, TERN_INPUT, "%s is missing", name);
     if (key->type != TN_GGUF_ARRAY || key->element_type != TN_GGUF_STRING)
-        return wrong_type(key, "array of strings", err);
+        return tn_gguf_fail_type(key, "an array of texts", err);
     tern_status status = tn_gguf_load_texts(room, gguf, key, err);
     if (status == TERN_OK)
         *out = (struct tn_tok_texts){room->bytes, room->offsets, room->n};
@@ -84,7 +77,8 @@ static tern_status load_numbers(const struct tn_gguf *gguf, const char *name, ui
     if (!key)
         return TERN_OK;
     if (key->type != TN_GGUF_ARRAY || key->element_type != type)
-        return wrong_type(key, type == TN_GGUF_F32 ? "array of f32" : "array of i32", err);
+        return tn_gguf_fail_type(key, type == TN_GGUF_F32 ? "an array of F32" : "an array of I32",
+                                 err);
     if (key->count != n_tokens)
         return tn_fail(err, TERN_INPUT, "%s has %llu elements, there are %u tokens", name,
                        (unsigned long long)key->count, n_tokens);
