@@ -59,7 +59,7 @@ static tern_status require(struct planner *p, const char *name, struct tn_source
     return TERN_OK;
 }
 
-static const char *who_makes_it(const struct planner *p)
+static const char *origin_of_shape(const struct planner *p)
 {
     return p->source->gguf ? "the file's keys make it" : "config.json makes it";
 }
@@ -78,7 +78,7 @@ static tern_status check_shape(struct planner *p, const struct tn_source_tensor 
     else
         snprintf(expected, sizeof expected, "[%u]", cols);
     return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": shape %s, but %s %s", t->name,
-                   tn_shape_text(shape, sizeof shape, t), who_makes_it(p), expected);
+                   tn_shape_text(shape, sizeof shape, t), origin_of_shape(p), expected);
 }
 
 /* Checks the shape of a matrix, or of the stack that contains it. */
@@ -92,7 +92,7 @@ static tern_status check_matrix_shape(struct planner *p, const struct tn_match *
         t->shape[2] == match->cols)
         return TERN_OK;
     return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": shape %s, but %s [%u, %u, %u]", t->name,
-                   tn_shape_text(shape, sizeof shape, t), who_makes_it(p), match->n_stacked,
+                   tn_shape_text(shape, sizeof shape, t), origin_of_shape(p), match->n_stacked,
                    match->source_rows, match->cols);
 }
 

@@ -109,13 +109,13 @@ static const char *decide_pre(const struct tn_tok_keys *keys, const char *pre)
 #define SOME_SPLITTERS "(llama-bpe, qwen2, gpt-2, gpt-neox ...)"
 
 /* `pre` is the file's name, unless the caller passed one. */
-static tern_status fail_splitter(const char *pre, bool is_asked, struct tern_error *err)
+static tern_status fail_splitter(const char *pre, bool by_caller, struct tern_error *err)
 {
     if (!pre)
         return tn_fail(err, TERN_UNSUPPORTED,
                        SOURCE ".pre names no splitter and the vocabulary is not LLaMA-3's; name it "
                               "with --pre " SOME_SPLITTERS);
-    if (is_asked)
+    if (by_caller)
         return tn_fail(err, TERN_USAGE,
                        "--pre \"%.80s\": tern has no such splitter " SOME_SPLITTERS, pre);
     return tn_fail(err, TERN_UNSUPPORTED,
@@ -123,11 +123,12 @@ static tern_status fail_splitter(const char *pre, bool is_asked, struct tern_err
                           "named with --pre", pre);
 }
 
-static tern_status choose_splitter(const char *pre, bool is_asked, struct tern_file_tokenizer *head,
-                                   const char **used, bool *adds_bos, struct tern_error *err)
+static tern_status choose_splitter(const char *pre, bool by_caller,
+                                   struct tern_file_tokenizer *head, const char **used,
+                                   bool *adds_bos, struct tern_error *err)
 {
     if (!pre)
-        return fail_splitter(pre, is_asked, err);
+        return fail_splitter(pre, by_caller, err);
     for (size_t i = 0; i < TN_COUNT_OF(splitters); i++) {
         if (strcmp(splitters[i].pre, pre) != 0)
             continue;
@@ -137,7 +138,7 @@ static tern_status choose_splitter(const char *pre, bool is_asked, struct tern_f
         *used = splitters[i].pre;
         return TERN_OK;
     }
-    return fail_splitter(pre, is_asked, err);
+    return fail_splitter(pre, by_caller, err);
 }
 
 /* ---- tokens ---- */
