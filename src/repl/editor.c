@@ -25,7 +25,7 @@ static bool lay_out(struct tn_editor *ed, size_t cursor)
 static bool lay_out_search(struct tn_editor *ed)
 {
     const struct tn_search *s = &ed->search;
-    struct tn_prompts prompts = {s->prompt.data, ed->prompts.more};
+    struct tn_prompts prompts = {s->prompt.failed ? "" : s->prompt.data, ed->prompts.more};
     const bool found = s->i_found < ed->history.n_entries;
     const struct tn_history_entry *entry = found ? &ed->history.entries[s->i_found] : NULL;
     return tn_layout_make(&ed->layout, &prompts, found ? entry->text : NULL,

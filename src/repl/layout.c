@@ -96,7 +96,7 @@ bool tn_layout_make(struct tn_layout *layout, const struct tn_prompts *prompts, 
             column = widths[TN_ROW_WRAPPED];
             continue; /* the width of a tab depends on its column */
         }
-        if (at == cursor)
+        if (at <= cursor && cursor < at + cluster.n_bytes)
             place_cursor(layout, column);
         at += cluster.n_bytes;
         column += cluster.width;

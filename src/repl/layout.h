@@ -43,8 +43,8 @@ struct tn_layout {
 };
 
 void tn_layout_fini(struct tn_layout *layout);
-/* Lays out the text and locates the cursor; the prompts must outlive the layout.  false: out of
- * memory. */
+/* Lays out the text and locates the cursor: the cluster that contains it.  The prompts must outlive
+ * the layout.  false: out of memory. */
 bool tn_layout_make(struct tn_layout *layout, const struct tn_prompts *prompts, const char *text,
                     size_t n, size_t cursor, uint32_t columns);
 /* The boundary in a row nearest to a column, from the left. */

@@ -49,6 +49,7 @@ static void rows_of_a_text(void **state)
     expect_rows("abc", 1, 80, ">abc|", 0, 3);
     expect_rows("a\n\nb", 2, 80, ">a|.|.b|", 1, 2);
     expect_rows("a\n", 2, 80, ">a|.|", 1, 2);
+    expect_rows("ae\xcc\x81", 2, 80, ">ae\xcc\x81|", 0, 3); /* within a cluster */
     /* nine columns without the last: six for text */
     expect_rows("abcdefghij", 10, 9, ">abcdef|wghij|", 1, 6);
     expect_rows("abcdef", 6, 9, ">abcdef|", 0, 8);
@@ -276,6 +277,30 @@ static void history_and_search(void **state)
     tn_editor_fini(&ed);
 }
 
+/* The query is a mark that belongs to a letter of the older entry. */
+static void a_match_within_a_cluster(void **state)
+{
+    (void)state;
+    struct tn_editor ed = {.dim = ""};
+    static const char mark[] = "\xcc\x81";
+    char tall[64];
+    memset(tall, '\n', sizeof tall);
+    memcpy(tall + sizeof tall - 2, mark, 2);
+    assert_true(tn_history_add(&ed.history, "e\xcc\x81", 3));
+    assert_true(tn_history_add(&ed.history, tall, sizeof tall));
+    emulator_init(&terminal, 24, 80);
+    begin(&ed, 80, 24);
+    press(&ed, TN_KEY_SEARCH, NULL);
+    press(&ed, TN_KEY_TEXT, mark);
+    assert_int_equal(ed.search.i_found, 1);
+    assert_int_equal(ed.layout.cursor_row, 62);
+    press(&ed, TN_KEY_SEARCH, NULL);
+    assert_int_equal(ed.search.i_found, 0);
+    assert_int_equal(ed.layout.cursor_row, 0);
+    assert_int_equal(ed.screen.n_rows, 1);
+    tn_editor_fini(&ed);
+}
+
 /* ---- completion ---- */
 
 static void offer(void *arg, const char *line, size_t cursor, size_t *start, bool *wants_file,
@@ -397,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_paste_that_is_higher_than_the_terminal),
         cmocka_unit_test(a_large_paste_is_quick),
         cmocka_unit_test(history_and_search),
+        cmocka_unit_test(a_match_within_a_cluster),
         cmocka_unit_test(another_size),
         cmocka_unit_test(keys_that_leave),
         cmocka_unit_test(completion_goes_as_far_as_it_can),
