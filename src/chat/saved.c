@@ -246,38 +246,17 @@ static tern_status read_file(char **text, size_t *n, const char *path, struct te
     return status;
 }
 
-/* Reads the file even when the process has been asked to terminate: that is when a conversation is
- * saved. */
-static tern_status read_regular(struct tn_buf *out, const char *path, struct tern_error *err)
-{
-    struct tn_file *file;
-    tern_status status = tn_file_open_read(&file, path, err);
-    if (status != TERN_OK)
-        return status;
-    const uint64_t n = tn_file_size(file);
-    if (n > MAX_BYTES)
-        status = tn_fail(err, TERN_INPUT, "%s: not a saved conversation", path);
-    else if (!tn_buf_reserve(out, (size_t)n))
-        status =
-            tn_fail(err, TERN_MEMORY, "%s: no memory for %llu bytes", path, (unsigned long long)n);
-    else
-        status = tn_file_read_at(file, 0, out->data, (size_t)n, err);
-    if (status == TERN_OK)
-        out->n_bytes = (size_t)n;
-    tn_file_close(file);
-    return status;
-}
-
 /* Refuses to replace a file that is not a saved conversation. */
 static tern_status check_target(const char *path, struct tern_error *err)
 {
-    struct tn_buf text = {0};
+    char *text;
+    size_t n;
     if (tn_path_kind(path) != TN_PATH_FILE)
         return TERN_OK;
-    tern_status status = read_regular(&text, path, err);
+    tern_status status = tn_file_read_regular(&text, &n, path, MAX_BYTES, err);
     if (status == TERN_OK)
-        status = check_whole(path, text.data ? text.data : "", text.n_bytes, err);
-    tn_buf_fini(&text);
+        status = check_whole(path, text, n, err);
+    tn_free(text);
     if (status == TERN_INPUT) {
         struct tern_error why;
         tn_fail(&why, status, "%s", err ? err->detail : path);

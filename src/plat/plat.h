@@ -115,7 +115,11 @@ void tn_file_close(struct tn_file *file);
  * NUL-terminated after *n_bytes; free with tn_free.  "-" is not special. */
 tern_status tn_file_read_all(char **data, size_t *n_bytes, const char *path, size_t max_bytes,
                              struct tern_error *err);
-/* The same for standard input. */
+/* The same for a regular file, also when the process has been asked to end: that is when files are
+ * saved that may already exist. */
+tern_status tn_file_read_regular(char **data, size_t *n_bytes, const char *path, size_t max_bytes,
+                                 struct tern_error *err);
+/* The same as tn_file_read_all for standard input. */
 tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
                               struct tern_error *err);
 

@@ -125,6 +125,29 @@ tern_status tn_file_read_all(char **data, size_t *n_bytes, const char *path, siz
     return finish_read(status, &buf, data, n_bytes, path, err);
 }
 
+tern_status tn_file_read_regular(char **data, size_t *n_bytes, const char *path, size_t max_bytes,
+                                 struct tern_error *err)
+{
+    struct tn_file *file;
+    struct tn_buf buf = {0};
+    *data = NULL;
+    *n_bytes = 0;
+    tern_status status = tn_file_open_read(&file, path, err);
+    if (status)
+        return status;
+    const uint64_t n = tn_file_size(file);
+    if (n > max_bytes)
+        status = tn_fail(err, TERN_INPUT, "%s: more than %zu bytes, the limit here", path,
+                         max_bytes);
+    else if (!tn_buf_reserve(&buf, (size_t)n + 1))
+        status = tn_fail(err, TERN_MEMORY, "%s: no memory to read it (%zu bytes)", path, (size_t)n);
+    else
+        status = tn_file_read_at(file, 0, buf.data, (size_t)n, err);
+    buf.n_bytes = status ? 0 : (size_t)n;
+    tn_file_close(file);
+    return finish_read(status, &buf, data, n_bytes, path, err);
+}
+
 tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
                               struct tern_error *err)
 {

@@ -167,7 +167,9 @@ static tern_status read_file(struct tn_history *h, const char *path, struct tern
     size_t n;
     if (tn_path_kind(path) == TN_PATH_ABSENT)
         return tn_ok(err);
-    tern_status status = tn_file_read_all(&data, &n, path, MAX_FILE_BYTES, err);
+    const bool is_regular = tn_path_kind(path) == TN_PATH_FILE;
+    tern_status status = (is_regular ? tn_file_read_regular : tn_file_read_all)(
+        &data, &n, path, MAX_FILE_BYTES, err);
     if (status)
         return status;
     status = check(data, n, path, err);

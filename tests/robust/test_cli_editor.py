@@ -96,6 +96,20 @@ class Editor(command.TestCase):
             self.assertIn(b"is a directory", text)
             self.assertEqual(code, 5)
 
+    def test_history_of_a_question_in_progress(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            path = scratch(f"asked-{number:d}")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("before\n")
+            with self.chat("--history", path, "-n", "1000", "--caps", "off", "--ignore-eos", "--cpu",
+                           "ref", "--threads", "1") as t:
+                t.expect(b"> $")
+                t.send(b"Hello\r")
+                t.expect(b"Hello\r\n.{10}")
+                t.process.send_signal(number)
+                self.assertEqual(t.finish()[1], -number)
+            self.assertEqual(command.read_bytes(path), b"before\nHello\n")
+
     def test_history_that_cannot_be_saved(self):
         with self.chat("--history", scratch("none/typed")) as t:
             text, code = t.finish()
