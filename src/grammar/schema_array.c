@@ -9,6 +9,7 @@
 #include "grammar/schema_array.h"
 
 #include "base/error.h"
+#include "grammar/decimal.h"
 #include "grammar/schema_count.h"
 #include "grammar/schema_enum.h"
 
@@ -143,9 +144,9 @@ static const json_t *target_of(struct tn_schema_compiler *c, const json_t *s)
 /* JSON has no integers: 1 and 1.0 are equal. */
 static bool is_same(const json_t *a, const json_t *b)
 {
-    if (json_is_number(a) && json_is_number(b))
-        return json_number_value(a) == json_number_value(b);
-    return json_equal(a, b);
+    const struct tn_decimal x = tn_decimal_of(a), y = tn_decimal_of(b);
+    return json_is_number(a) && json_is_number(b) ? tn_decimal_compare(&x, &y) == 0
+                                                  : json_equal(a, b);
 }
 
 /* The rules of the distinct values.  0: there are none, or too many, or numbers within a value. */

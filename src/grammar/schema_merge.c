@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "grammar/decimal.h"
 #include "grammar/nfa.h"
 #include "grammar/schema_list.h"
 
@@ -176,11 +177,12 @@ static bool merge_bound(struct merge *m, const char *word, json_t *value)
     static const char *const lower[] = {"minimum", "exclusiveMinimum", "minLength", "minItems"};
     static const char *const upper[] = {"maximum", "exclusiveMaximum", "maxLength", "maxItems"};
     const json_t *other = json_object_get(m->out, word);
-    const double a = json_number_value(other), b = json_number_value(value);
+    const struct tn_decimal a = tn_decimal_of(other), b = tn_decimal_of(value);
     for (size_t i = 0; i < TN_COUNT_OF(lower); i++) {
         const bool is_lower = strcmp(word, lower[i]) == 0, is_upper = strcmp(word, upper[i]) == 0;
         if ((is_lower || is_upper) && json_is_number(other) && json_is_number(value))
-            return (is_lower ? b <= a : b >= a) || put(m, m->out, word, json_incref(value));
+            return tn_decimal_compare(&b, &a) * (is_lower ? 1 : -1) <= 0 ||
+                   put(m, m->out, word, json_incref(value));
     }
     return differs(m, word);
 }

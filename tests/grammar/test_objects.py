@@ -65,6 +65,8 @@ CASES = [
     ({"type": "array", "items": {"const": 5}, "uniqueItems": True}, ["[]", "[5]"], ["[5,5]"]),
     ({"type": "array", "items": INT, "uniqueItems": True, "maxItems": 1}, ["[]", "[1]"],
      ["[1,2]"]),
+    ({"type": "array", "items": {"enum": [2 ** 53, 2 ** 53 + 1, 5, 5.0]}, "uniqueItems": True},
+     ["[9007199254740993,9007199254740992]"], ["[9007199254740993,9007199254740993]", "[5,5]"]),
     # additionalProperties
     (DICT, ["{}", '{"a":1}', '{"a": 1, "b": -2}', '{"\\u0061\\n":1,"":2}'],
      ['{"a":"b"}', '{"a":1,}', '{a:1}', '{"a":1.5}', '{"a":1 "b":2}']),
@@ -104,6 +106,9 @@ CASES = [
       "$defs": {"named": NAMED}}, ['{"name":"","age":1}'], ['{"name":""}']),
     ({"allOf": [{"type": ["string", "number"], "minimum": 1}, {"type": ["integer", "null"]},
                 {"minimum": 3, "maximum": 9}, True]}, ["3", "9"], ["2", "10", "3.5", "null", '"a"']),
+    ({"type": "integer", "allOf": [{"minimum": 2 ** 53, "maximum": 2 ** 53 + 3},
+                                   {"minimum": 2 ** 53 + 1, "maximum": 2 ** 53 + 2}]},
+     ["9007199254740993", "9007199254740994"], ["9007199254740992", "9007199254740995"]),
     ({"allOf": [{"properties": {"a": NAMED}}, {"properties": {"a": AGED}}], "required": ["a"],
       "type": "object"}, ['{"a":{"name":"","age":1}}'], ['{"a":{"name":""}}', "{}"]),
     ({"allOf": [{"type": "array", "items": NAMED}, {"items": AGED, "maxItems": 1}]},
