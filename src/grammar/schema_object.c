@@ -104,7 +104,7 @@ static bool read_names(struct tn_schema_compiler *c, struct object *o)
                                         "format", "minLength", "maxLength"};
     const json_t *list = json_object_get(o->names, "enum");
     const json_t *type = json_object_get(o->names, "type");
-    if (!o->names || !o->additional)
+    if (!o->names)
         return true;
     if (!tn_schema_check_words(c, o->names, words, TN_COUNT_OF(words), " in \"propertyNames\""))
         return false;
@@ -118,7 +118,7 @@ static bool read_names(struct tn_schema_compiler *c, struct object *o)
         return tn_schema_refuse(c, TERN_UNSUPPORTED,
                                 "\"propertyNames\" cannot be combined with \"properties\", nor its "
                                 "\"enum\" with other keywords");
-    if (list && !name_others(c, o, list))
+    if (list && o->additional && !name_others(c, o, list))
         return false;
     if (list)
         o->additional = NULL;

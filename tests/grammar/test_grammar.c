@@ -119,6 +119,8 @@ static void unsupported_schemas_are_refused_with_their_path(void **state)
          "\"const\" is not supported in \"propertyNames\""},
         {"{\"type\":\"object\",\"propertyNames\":{\"minLength\":2},\"properties\":{\"a\":{}},"
          "\"additionalProperties\":{}}", 0, TERN_UNSUPPORTED, "combined with \"properties\""},
+        {OBJECT("\"propertyNames\":{\"minLength\":2},\"properties\":{\"a\":{}}"), 0,
+         TERN_UNSUPPORTED, "combined with \"properties\""},
         {"{\"type\":\"array\"}", TERN_GRAMMAR_STRICT, TERN_USAGE, "#: an array needs \"items\""},
         {"{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", 0, TERN_USAGE, "only 2"},
         {"{\"type\":\"array\",\"minItems\":-1}", 0, TERN_USAGE, "#: \"minItems\""},
