@@ -354,6 +354,18 @@ static tern_status find_ids(struct tern_conversation *c, struct tn_turn *turn,
     return status;
 }
 
+/* Removes what was appended to a turn since `before` was copied from it. */
+static void cut_turn(struct tn_turn *turn, const struct tn_turn *before)
+{
+    for (enum tn_field field = TN_FIELD_CONTENT; field <= TN_FIELD_REASONING; field++) {
+        turn->fields[field].n_bytes = before->fields[field].n_bytes;
+        turn->fields[field].failed = false;
+        turn->has[field] = before->has[field];
+    }
+    turn->is_thinking = before->is_thinking;
+    turn->ids.n = TN_MIN(turn->ids.n, before->ids.n);
+}
+
 tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_session *session,
                                        const struct tern_answer_params *params,
                                        struct tern_answer_result *result, struct tern_error *err)
@@ -373,7 +385,8 @@ tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_
         status = fit_view(&v, c, tern_session_n_ctx(session), err);
     if (status == TERN_OK && !tn_ids_append(&v.ids, turn->ids.ids, turn->ids.n))
         status = tn_fail(err, TERN_MEMORY, "no memory for %zu ids", v.ids.n + turn->ids.n);
-    const size_t n_ids = turn->ids.n;
+    const struct tn_turn before = *turn;
+    const size_t n_ids = before.ids.n;
     if (status == TERN_OK)
         status = start_thinking(&s, c, &v.ids, err);
     if (status == TERN_OK) {
@@ -383,7 +396,7 @@ tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_
         if (status == TERN_OK)
             report(result, c, &v);
         else
-            turn->ids.n = TN_MIN(turn->ids.n, n_ids);
+            cut_turn(turn, &before);
     }
     tern_thinking_free(s.thinking);
     tern_ids_free(&v.ids);

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "failing_alloc.h"
 #include "tern/grammar.h"
 
 #define MODEL_PATH TERN_BUILD_DIR "/test_conversation.tern"
@@ -192,6 +193,28 @@ static void going_on_is_as_if_there_had_been_no_break(void **state)
     assert_same_text(last_turn(whole).content, last_turn(parts).content);
     tern_conversation_free(whole);
     tern_conversation_free(parts);
+}
+
+static void continuing_without_memory_changes_nothing(void **state)
+{
+    (void)state;
+    struct tern_answer_params params = answer_params(60);
+    struct tern_answer_result result;
+    bool has_failed = true;
+    for (size_t n = 0; has_failed; n++) {
+        struct tern_conversation *c = begin();
+        say(c, "user", "Tell me a story.");
+        answer(c, 9);
+        struct tn_buf kept = {0};
+        tn_buf_append(&kept, last_turn(c).content.bytes, last_turn(c).content.n);
+        fail_alloc_after(n);
+        const tern_status status = tern_conversation_continue(c, session, &params, &result, NULL);
+        has_failed = fail_alloc_stop();
+        if (status != TERN_OK)
+            assert_same_text(last_turn(c).content, (struct tern_text){kept.data, kept.n_bytes});
+        tn_buf_fini(&kept);
+        tern_conversation_free(c);
+    }
 }
 
 static void another_answer_and_none(void **state)
@@ -490,6 +513,7 @@ int main(void)
         cmocka_unit_test(templates_see_every_field),
         cmocka_unit_test(no_special_id_comes_from_a_message),
         cmocka_unit_test(going_on_is_as_if_there_had_been_no_break),
+        cmocka_unit_test(continuing_without_memory_changes_nothing),
         cmocka_unit_test(another_answer_and_none),
         cmocka_unit_test(a_question_in_place_of_another),
         cmocka_unit_test(the_end_of_an_answer_may_look_like_a_tag),
