@@ -46,20 +46,28 @@ static tern_status read_token(const char **out, const struct request *r, const c
     return TERN_OK;
 }
 
+/* Is `text` a beginning of a date and time, with digits in the places of 0? */
+static bool has_form(const char *text, size_t n)
+{
+    static const char form[] = "0000-00-00 00:00:00";
+    for (size_t i = 0; i < n; i++)
+        if (form[i] == '0' ? text[i] < '0' || text[i] > '9'
+                           : text[i] != form[i] && !(i == 10 && text[i] == 'T'))
+            return false;
+    return true;
+}
+
 bool tern_date_parse(struct tern_date *out, const char *text)
 {
-    int year, month, day, hour = 0, minute = 0, second = 0, n = 0;
-    char between;
+    int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
+    const size_t n = strlen(text);
     *out = (struct tern_date){0};
-    if (strlen(text) < 10 || sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &n) != 3 || n != 10)
+    if ((n != 10 && n != 19) || !has_form(text, n))
         return false;
-    text += n;
-    if (*text && (sscanf(text, "%c%2d:%2d:%2d%n", &between, &hour, &minute, &second, &n) != 4 ||
-                  n != 9 || text[9] || !memchr(" T", between, 2)))
-        return false;
+    (void)sscanf(text, "%4d-%2d-%2d%*c%2d:%2d:%2d", &year, &month, &day, &hour, &minute, &second);
     if (year < 1 || month < 1 || month > 12 || day < 1 ||
-        day > tn_date_days_in_month(year, (uint8_t)month) || hour < 0 || hour > 23 || minute < 0 ||
-        minute > 59 || second < 0 || second > 59)
+        day > tn_date_days_in_month(year, (uint8_t)month) || hour > 23 || minute > 59 ||
+        second > 59)
         return false;
     *out = (struct tern_date){year,          (uint8_t)month,  (uint8_t)day,
                               (uint8_t)hour, (uint8_t)minute, (uint8_t)second};

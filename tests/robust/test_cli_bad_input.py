@@ -256,8 +256,9 @@ class Directories(command.TestCase):
         shown = self.ok(*arguments, "--date", "2024-02-29", stdin=b"[]").out
         self.assertEqual(shown, b"29 Feb 2024")
         self.assertRegex(self.ok(*arguments, stdin=b"[]").out.decode(), r"^\d\d [A-Z][a-z][a-z] \d{4}$")
-        for date in ("2024-02-30", "24-2-2", "2024-13-01", "today", ""):
-            self.refused(2, *arguments, "--date", date)
+        for date in ("2024-02-30", "24-2-2", "2024-13-01", "today", "", "  24-02-29", "+024-02-29",
+                     "2024- 2-29", "2024-+2-29"):
+            self.assertIn("YYYY-MM-DD", self.refused(2, *arguments, "--date", date))
 
     def test_directories(self):
         for path in (scratch("no such folder"), os.path.abspath(__file__)):
