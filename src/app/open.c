@@ -133,12 +133,15 @@ static void on_map_fault(void)
     tn_exit_now(tern_status_exit_code(TERN_MAPPED_IO));
 }
 
+/* Once a second file has been opened, the fault may be in either. */
 static void watch_file(const char *path)
 {
     struct tern_error line;
+    char name[408] = "a model file";
+    if (!fault_line[0])
+        snprintf(name, sizeof name, "\"%.400s\"", path);
     tn_fail(&line, TERN_MAPPED_IO,
-            "\"%.400s\" became unreadable while in use (truncated, or its drive was removed)",
-            path);
+            "%s became unreadable while in use (truncated, or its drive was removed)", name);
     snprintf(fault_line, sizeof fault_line, "tern: error: %s\n", line.detail);
     tn_map_set_fault_handler(on_map_fault);
 }

@@ -111,6 +111,22 @@ class Mapped(command.TestCase):
         self.assertEqual(err.count(b"\n"), 1)
         self.assertIn(b"shrinks.tern", err)
 
+    def test_truncated_after_another_was_opened(self):
+        path, other = scratch("in-use.tern"), scratch("no-tokenizer.tern")
+        shutil.copyfile(command.model(), path)
+        self.ok("convert", command.DEMO, "--no-tokenizer", "-o", other)
+        process = subprocess.Popen(
+            command.argv("chat", path, "-n", "1000", "--caps", "off", "--ignore-eos", "--cpu", "ref",
+                         "--threads", "1"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdin.write(b"/model " + os.fsencode(other) + b"\nHello\n")
+        process.stdin.flush()
+        process.stdout.read(1)
+        os.truncate(path, 4096)
+        _, err = process.communicate(timeout=command.TIMEOUT)
+        self.assertEqual(process.returncode, 74)
+        self.assertIn(b"a model file became unreadable", err)
+
     def test_overwritten_while_in_use(self):
         """Between two messages of a chat, and in the middle of a text that is shown token by token.
         """
