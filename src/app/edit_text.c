@@ -66,12 +66,17 @@ bool tn_edit_text(struct tn_buf *text)
         status = tn_external_editor_run(path, &err);
     if (!tn_terminate_requested())
         tn_interrupt_clear(); /* the Ctrl-C was meant for the editor */
-    if (status == TERN_OK)
+    const bool is_edited = status == TERN_OK;
+    if (is_edited)
         status = read_back(text, path, &err);
-    if (path)
+    const bool is_kept =
+        is_edited && status != TERN_OK && tn_path_kind(path) == TN_PATH_FILE;
+    if (is_kept)
+        tn_error_say(status, "%s; the text is kept in %s", err.detail, path);
+    else if (status != TERN_OK)
+        tn_error_print(&err);
+    if (path && !is_kept)
         tn_file_remove(path);
     tn_free(path);
-    if (status != TERN_OK)
-        tn_error_print(&err);
     return status == TERN_OK;
 }

@@ -11,7 +11,8 @@
 #include "base/buf.h"
 
 /* text becomes the saved text, without trailing line endings.  False: it is unchanged, and the
- * error has been reported.  The terminal must be in its plain mode. */
+ * error has been reported; a saved text that cannot be read stays in its file.  The terminal must
+ * be in its plain mode. */
 bool tn_edit_text(struct tn_buf *text);
 
 #endif

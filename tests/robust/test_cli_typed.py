@@ -417,6 +417,7 @@ class ExternalEditor(command.TestCase):
                     "assert flag == '--wait' and os.stat(path).st_mode & 0o77 == 0\n"
                     "text = open(path).read()\n"
                     "if text == 'fail': sys.exit(3)\n"
+                    "if text == 'long': text *= 5 << 20\n"
                     "open(path, 'w').write(text + ' world\\nsecond line\\n')\n")
         self.folder = scratch(f"tmp-{self._testMethodName}")
         os.makedirs(self.folder)
@@ -453,6 +454,18 @@ class ExternalEditor(command.TestCase):
                 t.send(b"/exit\n")
                 self.assertEqual(t.finish()[1], 0)
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_text_that_cannot_be_read_stays(self):
+        with self.chat() as t:
+            t.expect(b"> ")
+            t.send(b"long\x18\x05")
+            t.expect(rb"more than 16777216 bytes.*the\s+text\s+is\s+kept.*> long")
+            t.send(b"\x03")
+            t.expect(b"\\^C.*> ")
+            t.send(b"/exit\n")
+            self.assertEqual(t.finish()[1], 0)
+        name, = os.listdir(self.folder)
+        self.assertEqual(os.path.getsize(os.path.join(self.folder, name)), (20 << 20) + 19)
 
 
 class Messages(command.TestCase):
