@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json_load.h"
+#include "base/json_dump.h"
 #include "base/utf8.h"
 #include "chat.h"
 #include "json_io.h"
@@ -179,14 +179,17 @@ static tern_status add_message(struct tern_conversation *c, const json_t *m,
         return tn_fail(err, TERN_USAGE, "a message has a \"role\" and a \"content\", both strings");
     if (is_text(json_object_get(m, "role"), "system"))
         return tern_conversation_set_system(c, turn.content.bytes, turn.content.n, err);
-    char *text = json_is_array(calls) ? json_dumps(calls, JSON_COMPACT) : NULL;
-    turn.tool_calls = (struct tern_text){text, text ? strlen(text) : 0};
-    if (!turn.content.bytes && !text)
+    struct tn_buf text = {0};
+    if (!turn.content.bytes && !json_is_array(calls))
         return tn_fail(err, TERN_USAGE, "a message has a \"role\" and a \"content\", both strings");
     if (!turn.content.bytes) /* some templates write it in any case */
         turn.content.bytes = "";
-    tern_status status = tern_conversation_add(c, &turn, err);
-    tn_json_io_free(text);
+    if (json_is_array(calls))
+        tn_json_dump(&text, calls);
+    turn.tool_calls = (struct tern_text){text.data, text.n_bytes};
+    tern_status status = text.failed ? tn_fail(err, TERN_MEMORY, "no memory for a message")
+                                     : tern_conversation_add(c, &turn, err);
+    tn_buf_fini(&text);
     return status;
 }
 
@@ -322,10 +325,11 @@ static tern_status take_json(struct tn_chat_state *chat, const json_t *value,
 {
     if (json_is_null(value))
         return set(chat->c, NULL, 0, err);
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    tern_status status = text ? set(chat->c, text, strlen(text), err)
-                              : tn_fail(err, TERN_MEMORY, "no memory for a line");
-    tn_json_io_free(text);
+    struct tn_buf text = {0};
+    tern_status status = tn_json_dump(&text, value)
+                             ? set(chat->c, text.data, text.n_bytes, err)
+                             : tn_fail(err, TERN_MEMORY, "no memory for a line");
+    tn_buf_fini(&text);
     return status;
 }
 
@@ -410,11 +414,8 @@ static void take_line(struct jsonl *j, const struct tn_buf *text)
         status = tn_fail(&err, TERN_MEMORY, "no room for a line of more than %zu bytes (limit %zu)",
                          text->n_bytes, TN_MAX_PROMPT_BYTES);
     else
-        status =
-            tn_json_load(&line, "the line", text->data + start, text->n_bytes - start,
-                         JSON_ALLOW_NUL, &err);
-    if (status == TERN_INPUT)
-        err.status = TERN_USAGE;
+        status = tn_json_io_read(&line, "the line", text->data + start, text->n_bytes - start,
+                                 JSON_ALLOW_NUL, &err);
     if (status == TERN_OK && !json_is_object(line))
         status = tn_fail(&err, TERN_USAGE, "the line must be a JSON object");
     if (status == TERN_OK)

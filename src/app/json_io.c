@@ -36,11 +36,6 @@ void tn_json_io_init(void)
     json_set_alloc_funcs(alloc_noted, tn_free);
 }
 
-void tn_json_io_free(char *text)
-{
-    tn_free(text);
-}
-
 tern_status tn_json_io_print(json_t *value, struct tern_error *err)
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(6));

@@ -16,9 +16,6 @@
  * global. */
 void tn_json_io_init(void);
 
-/* Frees the result of json_dumps; NULL is allowed. */
-void tn_json_io_free(char *text);
-
 /* Prints and releases the value: one line on standard output.  TERN_MEMORY if an allocation has
  * failed since it was created; then nothing is printed. */
 tern_status tn_json_io_print(json_t *value, struct tern_error *err);

@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 from command import scratch, tern
+from terminal import IS_SANITIZED
 
 LONG = ("-n", "100000", "--caps", "off", "--ignore-eos", "--cpu", "ref", "--threads", "1")
 
@@ -51,6 +52,20 @@ class Jsonl(command.TestCase):
 
 
 class Lines(Jsonl):
+    @unittest.skipUnless(command.NATIVE and sys.platform == "linux" and not IS_SANITIZED,
+                         "limits the address space")
+    def test_a_line_that_exceeds_memory_is_answered(self):
+        import resource
+        lines = b'{"x":[' + 5000000 * b"[]," + b'[]]}\n{"role":"user","content":"Hi"}\n'
+        done = subprocess.run(
+            command.argv("chat", self.model, "--jsonl", "-n", "2", "--threads", "1"), input=lines,
+            stdout=subprocess.PIPE, timeout=command.TIMEOUT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20)))
+        replies = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(replies[0]["error"]["code"], 3, replies)
+        self.assertIn("content", replies[-1])
+        self.assertEqual(done.returncode, 0)
+
     def test_a_conversation_is_that_of_the_lines(self):
         turns = ["Hello", "Tell me a story.", "And then?"]
         plain = tern("chat", self.model, "--greedy", "-n", "12", "--ignore-eos",
