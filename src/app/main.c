@@ -130,9 +130,10 @@ int main(int argc, char **argv)
     tn_typed_program_set(argv[0]);
     int exit_code = tn_out_finish(dispatch(argc, argv));
     hold_window(argc - 1, exit_code);
-    if (tn_terminate_requested() && !ends_by_request)
-        tn_exit_by_signal(tn_terminate_requested());
+    const int ended_by = tn_terminate_requested();
+    if (ended_by && !ends_by_request)
+        tn_exit_by_signal(ended_by);
     if (exit_code == 130)
-        tn_exit_by_signal(SIGINT);
+        tn_exit_by_signal(ended_by ? ended_by : SIGINT);
     return exit_code;
 }

@@ -293,6 +293,19 @@ class Signals(command.TestCase):
                     print(f"ended {1000 * (time.monotonic() - start):.0f} ms later (goal 200)")
                     self.assertEqual((process.returncode, out), (-number, b""), err)
 
+    @unittest.skipUnless(command.NATIVE and os.name == "posix", "named pipes")
+    def test_a_server_that_is_stopped_before_it_serves(self):
+        import signal
+        path = scratch("key")
+        os.mkfifo(path)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen(command.argv("serve", self.model, "--api-key-file", path),
+                                       stderr=subprocess.DEVNULL)
+            command.wait_for_handler(process, number)
+            time.sleep(0.2)
+            process.send_signal(number)
+            self.assertEqual(process.wait(command.TIMEOUT), -number)
+
     def test_interrupt_while_generating(self):
         import signal
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
