@@ -120,7 +120,7 @@ static void run_with_file(struct tn_chat_state *chat, const struct tn_chat_comma
     const size_t n = strlen(argument);
     const bool is_quoted = n > 2 && strchr("\"'", argument[0]) && argument[n - 1] == argument[0];
     tn_buf_append(&inside, argument + is_quoted, n - 2 * is_quoted);
-    char *path = tn_path_typed(tn_buf_text(&inside));
+    char *path = inside.failed ? NULL : tn_path_typed(tn_buf_text(&inside));
     if (path)
         command->run(chat, path);
     else

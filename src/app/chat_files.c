@@ -238,12 +238,13 @@ void tn_chat_keep_cache(struct tn_chat_state *chat)
 {
     struct tern_error err;
     struct tn_buf path = {0};
-    const uint32_t n = tern_session_n_past(chat->g.session);
-    if (!chat->o.session_cache || n == 0 || chat->last.n_ids == 0)
+    if (!chat->o.session_cache || !chat->g.session || chat->last.n_ids == 0 ||
+        tern_session_n_past(chat->g.session) == 0)
         return; /* nothing was computed */
     tern_status status = cache_path(&path, chat, &err);
     if (status == TERN_OK)
-        status = tn_generator_save_cache(&chat->g, tn_buf_text(&path), n, &err);
+        status = tn_generator_save_cache(&chat->g, tn_buf_text(&path),
+                                         tern_session_n_past(chat->g.session), &err);
     if (status != TERN_OK)
         tn_chat_fail(chat, &err);
     tn_buf_fini(&path);
@@ -383,7 +384,7 @@ static tern_status begin_again(struct tn_chat_state *chat, uint64_t seed, struct
 }
 
 /* Frees the memory of one model before the other takes its own.  If that is still too little, the
- * old one comes back. */
+ * old one comes back; if even that fails, the conversation ends without a generator. */
 static tern_status change_model(struct tn_chat_state *chat, struct tn_opened *opened,
                                 struct tn_template *t, struct tern_error *err)
 {
@@ -400,7 +401,9 @@ static tern_status change_model(struct tn_chat_state *chat, struct tn_opened *op
     } else {
         chat->opened = old;
         chat->template = old_template;
-        chat->leave = begin_again(chat, seed, NULL) != TERN_OK;
+        const tern_status back = begin_again(chat, seed, NULL);
+        chat->leave = back != TERN_OK;
+        chat->failed = chat->failed != TERN_OK ? chat->failed : back;
     }
     use_opened(chat);
     return status;

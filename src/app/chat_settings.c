@@ -273,12 +273,14 @@ void tn_chat_cmd_temp(struct tn_chat_state *chat, const char *argument)
  * tokens. */
 static struct value_text value_to_save(const struct tn_chat_state *chat, const char *name)
 {
-    struct value_text v = value_of(chat, name);
+    struct value_text v;
     if (strcmp(name, "max-tokens") == 0)
         snprintf(v.text, sizeof v.text, "%" PRIu64, chat->o.max_tokens);
     else if (is_think(name) && chat->keeps_off)
         snprintf(v.text, sizeof v.text, "%s", tn_chat_think_names[TN_THINK_OFF]);
     return v;
+    else
+        v = value_of(chat, name);
 }
 
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat)

@@ -88,11 +88,14 @@ static tern_status create_sampler(struct tern_sampler **out, const struct tn_gen
 tern_status tn_generator_renew_sampler(struct tn_generator *g, struct tern_error *err)
 {
     struct tern_sampler *sampler;
+    const uint64_t seed = g->seed;
     if (tn_options_given(g->o, seed))
         g->seed = g->o->seed;
     tern_status status = create_sampler(&sampler, g, err);
-    if (status != TERN_OK)
+    if (status != TERN_OK) {
+        g->seed = seed;
         return status;
+    }
     tern_sampler_free(g->sampler);
     g->sampler = sampler;
     return TERN_OK;
