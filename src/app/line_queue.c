@@ -50,15 +50,6 @@ static void changed(struct tn_line_queue *q)
 
 /* ---- the reader ---- */
 
-static void append_bytes(void *arg, const char *bytes, size_t n)
-{
-    struct tn_buf *line = arg;
-    if (tn_prompt_has_room(line, n))
-        tn_buf_append(line, bytes, n);
-    else
-        line->failed = true;
-}
-
 static void put_line(struct tn_line_queue *q, struct entry *entry)
 {
     tn_lock_take(&q->lock);
@@ -94,7 +85,7 @@ static bool read_one(struct tn_line_queue *q)
         put_end(q, TN_QUEUED_FAILED, &err);
         return false;
     }
-    bool is_line = tn_read_line(append_bytes, &entry->line, &interrupted, &err);
+    bool is_line = tn_read_line(tn_prompt_append, &entry->line, &interrupted, &err);
     if (is_line && !interrupted && q->is_signal(entry->line.data, entry->line.n_bytes)) {
         atomic_store(&q->n_signalled, q->n_read);
     } else if (is_line && !interrupted) {

@@ -20,6 +20,15 @@ tern_status tn_prompt_check(const struct tn_options *o, struct tern_error *err)
                    "no prompt: give one with -p \"TEXT\" or -f FILE, or talk with tern chat");
 }
 
+void tn_prompt_append(void *text, const char *bytes, size_t n)
+{
+    struct tn_buf *buf = text;
+    if (tn_prompt_has_room(buf, n))
+        tn_buf_append(buf, bytes, n);
+    else
+        buf->failed = true;
+}
+
 void tn_prompt_say_waiting(const char *what)
 {
     if (tn_is_terminal(TN_STDIN))

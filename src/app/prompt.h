@@ -25,6 +25,10 @@ static inline bool tn_prompt_has_room(const struct tn_buf *text, size_t n)
     return text->n_bytes <= TN_MAX_PROMPT_BYTES && n <= TN_MAX_PROMPT_BYTES - text->n_bytes;
 }
 
+/* A callback of tn_read_line that limits the memory for a line that never ends: without room the
+ * text, a struct tn_buf, has `failed` set. */
+void tn_prompt_append(void *text, const char *bytes, size_t n);
+
 /* On a terminal: prints that a command waits for `what` ("a text"), and how to end the input. */
 void tn_prompt_say_waiting(const char *what);
 
