@@ -8,10 +8,10 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/json_dump.h"
 #include "base/json_load.h"
 #include "tern/calls.h"
 
@@ -34,16 +34,16 @@ static bool contains(const char *text, const unsigned char *user_map, size_t n, 
     return false;
 }
 
-/* A copy of the conversation without its tools; NULL: out of memory. */
-static char *without_tools(const char *json, size_t n)
+/* Appends the conversation without its tools; false: out of memory. */
+static bool append_without_tools(struct tn_buf *out, const char *json, size_t n)
 {
     json_t *request;
     if (tn_json_load(&request, "conversation", json, n, JSON_ALLOW_NUL, NULL) != TERN_OK)
-        return NULL;
+        return false;
     json_object_del(request, "tools");
-    char *text = json_dumps(request, JSON_COMPACT);
+    const bool is_good = tn_json_dump(out, request);
     json_decref(request);
-    return text;
+    return is_good;
 }
 
 /* Does the template write the same without the tools?  Then it does not support them. */
@@ -51,14 +51,14 @@ static tern_status compare(bool *is_same, const struct tern_chat_template *t, co
                            size_t n_json, const struct tern_chat_params *params, const char *text,
                            size_t n_text, struct tern_error *err)
 {
-    char *plain = NULL, *bare = without_tools(json, n_json);
+    struct tn_buf bare = {0};
+    char *plain = NULL;
     size_t n_plain = 0;
-    *is_same = false;
-    if (!bare)
-        return tn_fail(err, TERN_MEMORY, "no memory for a conversation");
     tern_status status =
-        tern_chat_render_json(t, bare, strlen(bare), params, &plain, &n_plain, NULL, err);
-    tn_free(bare);
+        append_without_tools(&bare, json, n_json)
+            ? tern_chat_render_json(t, bare.data, bare.n_bytes, params, &plain, &n_plain, NULL, err)
+            : tn_fail(err, TERN_MEMORY, "no memory for a conversation");
+    tn_buf_fini(&bare);
     *is_same = status == TERN_OK && n_plain == n_text && memcmp(plain, text, n_text) == 0;
     tern_text_free(plain);
     return status == TERN_MEMORY ? status : tn_ok(err);

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/json_dump.h"
 #include "base/json_load.h"
 #include "tern/chat.h"
 
@@ -20,13 +20,13 @@ static uint32_t common(const struct tern_tokenizer *tokenizer, const struct tern
 {
     struct tern_ids other = {0};
     uint32_t n = 0;
-    char *text = json_dumps(object, JSON_COMPACT);
-    if (text &&
-        tern_chat_encode_json(tokenizer, t, text, strlen(text), params, &other, NULL) == TERN_OK)
+    struct tn_buf text = {0};
+    if (tn_json_dump(&text, object) && tern_chat_encode_json(tokenizer, t, text.data, text.n_bytes,
+                                                             params, &other, NULL) == TERN_OK)
         while (n < other.n && n < ids->n && other.ids[n] == ids->ids[n])
             n++;
     tern_ids_free(&other);
-    tn_free(text);
+    tn_buf_fini(&text);
     return n;
 }
 

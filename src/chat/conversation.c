@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json_dump.h"
 #include "base/json_load.h"
 #include "base/utf8.h"
 #include "chat/json_text.h"
@@ -217,7 +218,7 @@ static tern_status append_json(struct tn_buf *out, const struct json_kind *kind,
     if (status != TERN_OK)
         return tn_fail(err, status == TERN_INPUT ? TERN_USAGE : status, "%s", why.detail);
     status = check_kind(value, kind, err);
-    if (status == TERN_OK && !tn_json_put_value(out, value))
+    if (status == TERN_OK && !tn_json_dump(out, value))
         status = tn_fail(err, TERN_MEMORY, "no memory for %zu bytes of JSON", n);
     json_decref(value);
     return status;
@@ -423,7 +424,7 @@ static void append_variables(struct tn_buf *out, const struct tern_conversation 
     }
     json_t *both = c->has_variables ? read_own(&c->variables) : json_object();
     json_t *above = read_own(&c->overrides);
-    if (!both || !above || json_object_update(both, above) != 0 || !tn_json_put_value(out, both))
+    if (!both || !above || json_object_update(both, above) != 0 || !tn_json_dump(out, both))
         out->failed = true;
     json_decref(both);
     json_decref(above);

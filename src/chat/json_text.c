@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes JSON strings (RFC 8259, section 7) and values without an intermediate copy.
+ * Writes JSON strings (RFC 8259, section 7) without an intermediate copy.
  *
  * Only quotes, backslashes and control characters are escaped; other characters stay UTF-8.
  */
 #include "chat/json_text.h"
 
 #include <string.h>
-
-static int append_piece(const char *text, size_t n, void *arg)
-{
-    return tn_buf_append(arg, text, n) ? 0 : -1;
-}
-
-bool tn_json_put_value(struct tn_buf *out, const json_t *value)
-{
-    return json_dump_callback(value, append_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) == 0;
-}
 
 /* The letter of a two-character escape; 0: none. */
 static char short_escape(unsigned char c)

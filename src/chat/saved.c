@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json_dump.h"
 #include "base/json_load.h"
 #include "chat/conversation.h"
 #include "chat/json_text.h"
@@ -103,20 +104,6 @@ static bool get_text(struct tern_text *out, const json_t *object, const char *ke
     return !m || json_is_string(m);
 }
 
-static char *dump_json(const json_t *value, size_t *n)
-{
-    char *text = json_dumps(value, JSON_COMPACT);
-    *n = text ? strlen(text) : 0;
-    return text;
-}
-
-static void free_json_text(char *text)
-{
-    void (*release)(void *);
-    json_get_alloc_funcs(NULL, &release);
-    release(text);
-}
-
 static tern_status add_message(struct tern_conversation *c, const json_t *m, struct tern_error *err)
 {
     struct tern_turn turn = {0};
@@ -128,11 +115,13 @@ static tern_status add_message(struct tern_conversation *c, const json_t *m, str
                    get_text(&turn.tool_call_id, m, "tool_call_id");
     if (!is_good)
         return tn_fail(err, TERN_INPUT, "a message has no role, or a member that is not text");
-    char *text = calls ? dump_json(calls, &turn.tool_calls.n) : NULL;
-    turn.tool_calls.bytes = text;
-    tern_status status = calls && !text ? tn_fail(err, TERN_MEMORY, "no memory for a message")
-                                        : tern_conversation_add(c, &turn, err);
-    free_json_text(text);
+    struct tn_buf text = {0};
+    if (calls)
+        tn_json_dump(&text, calls);
+    turn.tool_calls = (struct tern_text){text.data, text.n_bytes};
+    tern_status status = text.failed ? tn_fail(err, TERN_MEMORY, "no memory for a message")
+                                     : tern_conversation_add(c, &turn, err);
+    tn_buf_fini(&text);
     return status;
 }
 
@@ -142,13 +131,13 @@ static tern_status set_json(struct tern_conversation *c, const json_t *root, con
                             struct tern_error *err)
 {
     const json_t *m = json_object_get(root, key);
-    size_t n;
+    struct tn_buf text = {0};
     if (!m)
         return TERN_OK;
-    char *text = dump_json(m, &n);
-    tern_status status =
-        text ? set(c, text, n, err) : tn_fail(err, TERN_MEMORY, "no memory for \"%s\"", key);
-    free_json_text(text);
+    tern_status status = tn_json_dump(&text, m)
+                             ? set(c, text.data, text.n_bytes, err)
+                             : tn_fail(err, TERN_MEMORY, "no memory for \"%s\"", key);
+    tn_buf_fini(&text);
     return status;
 }
 
@@ -206,13 +195,12 @@ static tern_status read_conversation(struct tern_conversation *c, const json_t *
 static tern_status copy_settings(char **out, const json_t *root, struct tern_error *err)
 {
     const json_t *m = json_object_get(root, "settings");
-    size_t n;
+    struct tn_buf text = {0};
     *out = NULL;
     if (!m)
         return TERN_OK;
-    char *text = dump_json(m, &n);
-    *out = text ? tn_copy_bytes(text, n) : NULL;
-    free_json_text(text);
+    *out = tn_json_dump(&text, m) ? tn_copy_bytes(text.data, text.n_bytes) : NULL;
+    tn_buf_fini(&text);
     return *out ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for the settings");
 }
 
