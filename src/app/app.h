@@ -58,8 +58,10 @@ void tn_close(struct tn_opened *opened);
 
 /* True if Ctrl-C was pressed or the system requests the program to end. */
 bool tn_stop_requested(void);
-/* The same for should_stop callbacks, which are called every few milliseconds: also shows progress
- * that is due (progress.h). */
+/* The same for should_stop callbacks of any thread. */
+bool tn_stop_callback(void *arg);
+/* The same for the main thread, called every few milliseconds: also shows progress that is due
+ * (progress.h). */
 bool tn_should_stop(void *arg);
 /* The same for on_progress callbacks, which return false to stop; ignores its arguments. */
 bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total);

@@ -133,8 +133,8 @@ tern_status tn_chat_apply(struct tn_chat_state *chat, const char *name, const ch
 /* Whether it would succeed; nothing is changed. */
 tern_status tn_chat_check(struct tn_chat_state *chat, const char *name, const char *value,
                           struct tern_error *err);
-/* Appends one line per setting. */
-void tn_chat_list_settings(struct tn_buf *out, const struct tn_chat_state *chat);
+/* Prints one line per setting. */
+void tn_chat_say_settings(const struct tn_chat_state *chat);
 /* All settings as a JSON object. */
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat);
 /* Applies the settings in such an object.  `keep`, not NULL for --session: except those given on
@@ -166,6 +166,8 @@ void tn_chat_cmd_model(struct tn_chat_state *chat, const char *argument);
 bool tn_chat_may_replace(struct tn_chat_state *chat, bool keeps_system);
 /* Loads --session FILE if it exists. */
 tern_status tn_chat_open_session(struct tn_chat_state *chat, struct tern_error *err);
+/* The number of these ids that the session has computed, from the start. */
+uint32_t tn_chat_n_computed(const struct tn_chat_state *chat, const struct tern_ids *ids);
 /* Saves the conversation if it has changed since it was saved.  chat->unsaved is the error; the
  * next call tries again, and reports only a different error. */
 void tn_chat_keep_session(struct tn_chat_state *chat);

@@ -204,16 +204,22 @@ static tern_status cache_path(struct tn_buf *out, const struct tn_chat_state *ch
     return out->failed ? tn_fail(err, TERN_MEMORY, "no memory for a path") : TERN_OK;
 }
 
+uint32_t tn_chat_n_computed(const struct tn_chat_state *chat, const struct tern_ids *ids)
+{
+    const uint32_t *past = tern_session_ids(chat->g.session);
+    uint32_t n = 0, n_past = tern_session_n_past(chat->g.session);
+    while (n < n_past && n < ids->n && past[n] == ids->ids[n])
+        n++;
+    return n;
+}
+
 /* Notes if most of the conversation has to be computed again. */
 static void check_cache(const struct tn_chat_state *chat, const char *path)
 {
     struct tern_ids ids = {0};
-    const struct tern_session *session = chat->g.session;
-    uint32_t n = 0, n_past = tern_session_n_past(session);
-    if (n_past > 0 && tern_conversation_n_turns(chat->c) > 0 &&
+    if (tern_session_n_past(chat->g.session) > 0 && tern_conversation_n_turns(chat->c) > 0 &&
         tern_conversation_encode(chat->c, &ids, NULL) == TERN_OK) {
-        while (n < n_past && n < ids.n && tern_session_ids(session)[n] == ids.ids[n])
-            n++;
+        const uint32_t n = tn_chat_n_computed(chat, &ids);
         if (n < ids.n / 2)
             tn_note_say("%s: holds %u of the %zu tokens of the conversation; the rest is computed "
                         "anew",

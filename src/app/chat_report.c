@@ -65,14 +65,6 @@ void tn_chat_cmd_stats(struct tn_chat_state *chat, const char *argument)
                 tern_stop_text(g->stop));
 }
 
-static uint32_t n_in_cache(const struct tern_session *session, const struct tern_ids *ids)
-{
-    uint32_t n = 0, n_past = tern_session_n_past(session);
-    while (n < n_past && n < ids->n && tern_session_ids(session)[n] == ids->ids[n])
-        n++;
-    return n;
-}
-
 /* Shows the question that is dropped from the context next, with its answer. */
 static void say_next(const struct tern_conversation *c)
 {
@@ -101,7 +93,7 @@ void tn_chat_cmd_context(struct tn_chat_state *chat, const char *argument)
                 "already",
                 n, n_ctx, 100.0 * (double)n / n_ctx, n_turns - n_forgotten,
                 tern_conversation_system(chat->c).bytes ? " and the system message" : "",
-                n_in_cache(chat->g.session, &ids));
+                tn_chat_n_computed(chat, &ids));
     if (n_forgotten > 0)
         tn_chat_say("%zu older messages are forgotten", n_forgotten);
     const uint32_t n_room = n_ctx - TN_MIN((uint32_t)n, n_ctx);
@@ -144,14 +136,11 @@ void tn_chat_cmd_config(struct tn_chat_state *chat, const char *argument)
 {
     (void)argument;
     struct tern_model_info info;
-    struct tn_buf settings = {0};
     const struct tern_plan *plan = &chat->g.planned->plan;
     tern_model_get_info(chat->opened.model, &info);
     tn_chat_say("model %s (%s)\ntemplate %s", info.name, tern_model_path(chat->opened.model),
                 tern_chat_template_name(chat->template.t));
-    tn_chat_list_settings(&settings, chat);
-    tn_chat_say("%.*s", (int)settings.n_bytes - 1, settings.data ? settings.data : "");
-    tn_buf_fini(&settings);
+    tn_chat_say_settings(chat);
     for (uint32_t i = 0; i < plan->n_reasons; i++)
         say_reason(&plan->reasons[i]);
 }

@@ -89,8 +89,9 @@ static struct value_text value_of(const struct tn_chat_state *chat, const char *
     return v;
 }
 
-void tn_chat_list_settings(struct tn_buf *out, const struct tn_chat_state *chat)
+void tn_chat_say_settings(const struct tn_chat_state *chat)
 {
+    struct tn_buf list = {0};
     char range[128];
     const char *name;
     for (size_t i = 0; (name = tn_chat_setting_name(i)) != NULL; i++) {
@@ -99,8 +100,11 @@ void tn_chat_list_settings(struct tn_buf *out, const struct tn_chat_state *chat)
                  strcmp(name, "stats") == 0 ? "on, off" : "on, off, hide");
         if (row)
             tn_option_range_text(row, range, sizeof range);
-        tn_buf_printf(out, "%-18s %-12s (%s)\n", name, value_of(chat, name).text, range);
+        tn_buf_printf(&list, "%s%-18s %-12s (%s)", i ? "\n" : "", name, value_of(chat, name).text,
+                      range);
     }
+    tn_chat_say("%s", tn_buf_text(&list));
+    tn_buf_fini(&list);
 }
 
 /* ---- changing ---- */
@@ -240,7 +244,6 @@ bool tn_chat_set(struct tn_chat_state *chat, const char *name, const char *value
 
 void tn_chat_cmd_set(struct tn_chat_state *chat, const char *argument)
 {
-    struct tn_buf list = {0};
     char name[32];
     size_t n = strcspn(argument, " \t"), n_name = TN_MIN(n, sizeof name - 1);
     const char *value = argument + n + strspn(argument + n, " \t");
@@ -253,9 +256,7 @@ void tn_chat_cmd_set(struct tn_chat_state *chat, const char *argument)
     } else if (*argument) {
         tn_chat_refuse(chat, TERN_USAGE, "unknown setting \"%s\"; /set lists them", name);
     } else {
-        tn_chat_list_settings(&list, chat);
-        tn_chat_say("%.*s", (int)list.n_bytes - 1, list.data ? list.data : "");
-        tn_buf_fini(&list);
+        tn_chat_say_settings(chat);
     }
 }
 
@@ -278,9 +279,9 @@ static struct value_text value_to_save(const struct tn_chat_state *chat, const c
         snprintf(v.text, sizeof v.text, "%" PRIu64, chat->o.max_tokens);
     else if (is_think(name) && chat->keeps_off)
         snprintf(v.text, sizeof v.text, "%s", tn_chat_think_names[TN_THINK_OFF]);
-    return v;
     else
         v = value_of(chat, name);
+    return v;
 }
 
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat)

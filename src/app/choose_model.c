@@ -5,9 +5,6 @@
  */
 #include "choose_model.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ask.h"
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -25,18 +22,6 @@ static void list(const struct tn_known_models *models)
     tn_buf_fini(&text);
 }
 
-/* The row with a number from 1 on or with a name; NULL: none. */
-static struct tn_known_model *find(const struct tn_known_models *models, const char *answer)
-{
-    char *end;
-    const unsigned long number = strtoul(answer, &end, 10);
-    for (size_t i = 0; i < models->n; i++)
-        if (strcmp(models->rows[i].name, answer) == 0)
-            return &models->rows[i];
-    const bool is_number = end != answer && *end == '\0' && answer[0] >= '0' && answer[0] <= '9';
-    return is_number && number >= 1 && number <= models->n ? &models->rows[number - 1] : NULL;
-}
-
 /* row stays NULL if the answer matches nothing. */
 static tern_status ask_model(struct tn_known_model **row, const struct tn_known_models *models,
                              struct tern_error *err)
@@ -45,8 +30,10 @@ static tern_status ask_model(struct tn_known_model **row, const struct tn_known_
     struct tn_buf answer = {0};
     tern_status status = tn_ask_line(&answer, "Which one (number or name)? ", err);
     if (status == TERN_OK) {
-        *row = find(models, tn_buf_text(&answer));
-        if (!*row)
+        const size_t i = tn_known_models_pick(models, tn_buf_text(&answer));
+        if (i < models->n)
+            *row = &models->rows[i];
+        else
             tn_message_text(unknown, sizeof unknown - 1);
     }
     tn_buf_fini(&answer);

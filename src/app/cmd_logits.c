@@ -152,10 +152,6 @@ static tern_status write_file(const struct logits *l, struct tern_error *err)
     return status;
 }
 
-struct id_printer {
-    bool any;
-};
-
 static void show_prefill(void *arg, size_t n_done, size_t n_total)
 {
     (void)arg;
@@ -164,22 +160,22 @@ static void show_prefill(void *arg, size_t n_done, size_t n_total)
 
 static void print_id(void *arg, uint32_t id)
 {
-    struct id_printer *p = arg;
+    bool *any = arg;
     tn_progress_end();
-    tn_out_printf("%s%u", p->any ? " " : "", id);
-    p->any = true;
+    tn_out_printf("%s%u", *any ? " " : "", id);
+    *any = true;
 }
 
 static tern_status print_greedy(const struct logits *l, struct tern_error *err)
 {
     struct tern_sampler_params params = {.top_p = 1.0f, .repeat_penalty = 1.0f};
-    struct id_printer printer = {0};
+    bool any = false;
     struct tern_generate_params generate = {
         .max_tokens = (uint32_t)l->o->n_greedy,
         .ignore_eos = true,
         .on_token = print_id,
         .on_prefill = show_prefill,
-        .arg = &printer,
+        .arg = &any,
     };
     struct tern_generate_result result;
     tern_status status = tern_sampler_create(&generate.sampler, &params, l->vocab, err);

@@ -92,9 +92,9 @@ static tern_status find_folders(struct job *job, struct tern_error *err)
 
 static tern_status print_path(const struct job *job, struct tern_error *err)
 {
-    json_t *line = job->o->json ? json_object() : NULL;
     if (!job->o->json)
         return TERN_OK;
+    json_t *line = json_object();
     json_object_set_new(line, "path", json_string(job->path));
     return tn_json_io_print(line, err);
 }

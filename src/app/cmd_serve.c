@@ -91,7 +91,7 @@ static tern_status check_allowed(const struct tn_options *o, struct tern_error *
     return TERN_OK;
 }
 
-/* Reads the key from the first line of the file, which may end in CR LF. */
+/* The key is the only line of the file, which may end in CR LF. */
 static tern_status take_key(struct serve *s, char *text, size_t n, const char *where,
                             struct tern_error *err)
 {
@@ -124,7 +124,7 @@ static tern_status read_key(struct serve *s, struct tern_error *err)
     return status;
 }
 
-/* ---- serving ---- */
+/* ---- messages ---- */
 
 static void say_models(const struct tn_hosting *h)
 {
@@ -162,12 +162,6 @@ static void write_log(void *arg, const char *line, size_t n)
         tn_warning_say("--log: %s", err.detail);
     }
     tn_buf_fini(&out);
-}
-
-static bool should_stop(void *arg)
-{
-    (void)arg;
-    return tn_stop_requested();
 }
 
 /* ---- serving ---- */
@@ -209,7 +203,7 @@ static tern_status serve(struct serve *s, struct tern_error *err)
         .request_bytes = s->hosting.request_bytes,
         .affinity = s->has_affinity ? &s->affinity : NULL,
         .has_page = !o->no_page,
-        .should_stop = should_stop,
+        .should_stop = tn_stop_callback,
         .log = s->log || o->level > 0 ? write_log : NULL,
         .arg = s,
     };

@@ -168,15 +168,15 @@ static void say_why_it_ended(const struct tn_generator *g,
 {
     bool is_chat = g->o->command == TN_CMD_CHAT;
     bool is_announced = g->planned->plan.context_cuts && !is_chat;
-    bool is_wished = tn_options_given(g->o, max_tokens), is_watched = tn_is_terminal(TN_STDERR);
+    bool is_requested = tn_options_given(g->o, max_tokens), is_watched = tn_is_terminal(TN_STDERR);
     if (result->stop == TERN_STOP_CONTEXT && !is_announced)
         tn_note_say("the context of %u tokens is full; the answer ends here%s",
                     tern_session_n_ctx(g->session), is_chat ? "; /continue continues it" : "");
-    else if (result->stop == TERN_STOP_LENGTH && is_chat && (is_watched || !is_wished))
+    else if (result->stop == TERN_STOP_LENGTH && is_chat && (is_watched || !is_requested))
         tn_note_say("the answer ends after %u new tokens; /continue continues it, /tokens N sets "
                     "the limit",
                     result->n_new);
-    else if (result->stop == TERN_STOP_LENGTH && !is_wished)
+    else if (result->stop == TERN_STOP_LENGTH && !is_requested)
         tn_note_say("the answer ends after %u new tokens; -n raises the limit", result->n_new);
     else if (result->stop == TERN_STOP_MEMORY)
         tn_note_say("context limited by memory: the cache cannot grow; the answer ends here");

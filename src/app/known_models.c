@@ -137,6 +137,17 @@ tern_status tn_known_models_read(struct tn_known_models *out, enum tn_model_plac
     return tn_ok(err);
 }
 
+size_t tn_known_models_pick(const struct tn_known_models *m, const char *answer)
+{
+    char *end;
+    const unsigned long number = strtoul(answer, &end, 10);
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->rows[i].name, answer) == 0)
+            return i;
+    const bool is_number = !*end && answer[0] >= '0' && answer[0] <= '9';
+    return is_number && number >= 1 && number <= m->n ? (size_t)number - 1 : m->n;
+}
+
 void tn_known_models_fini(struct tn_known_models *m)
 {
     for (uint32_t i = 0; i < m->n_folders; i++)

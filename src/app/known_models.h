@@ -43,6 +43,8 @@ enum tn_model_places { TN_KNOWN_FOLDERS, TN_KNOWN_FOLDERS_AND_CURRENT };
 /* Reads the folders, not the files.  An unreadable folder counts as empty.  TERN_MEMORY. */
 tern_status tn_known_models_read(struct tn_known_models *out, enum tn_model_places places,
                                  struct tern_error *err);
+/* Index of the model that a user means by its name, or by its number from 1; n: none. */
+size_t tn_known_models_pick(const struct tn_known_models *models, const char *answer);
 void tn_known_models_fini(struct tn_known_models *models);
 
 /* The path for an argument that names a model: unchanged if a file or folder of this path exists,

@@ -128,15 +128,7 @@ static void take_model(struct tn_menu_choice *out, struct menu *m, size_t i, con
 /* Finds a model by number or name; Enter is the first choice. */
 static size_t find_model(const struct menu *m, const char *answer)
 {
-    char *end;
-    const unsigned long number = strtoul(answer, &end, 10);
-    if (!answer[0])
-        return first_choice(m);
-    for (size_t i = 0; i < m->known.n; i++)
-        if (strcmp(m->known.rows[i].name, answer) == 0)
-            return i;
-    const bool is_number = !*end && answer[0] >= '0' && answer[0] <= '9';
-    return is_number && number >= 1 && number <= m->known.n ? (size_t)number - 1 : m->known.n;
+    return answer[0] ? tn_known_models_pick(&m->known, answer) : first_choice(m);
 }
 
 /* False: the answer matches nothing. */

@@ -318,20 +318,14 @@ void tn_message_wrapped(const char *text, size_t n)
     write_wrapped(text, n, true);
 }
 
-/* Dims messages only on a terminal that is not dumb, without NO_COLOR. */
-static bool may_dim_messages(void)
-{
-    return is_styled(TN_STDERR);
-}
-
 const char *tn_message_dim(void)
 {
-    return may_dim_messages() ? "\x1B[2m" : "";
+    return is_styled(TN_STDERR) ? "\x1B[2m" : "";
 }
 
 const char *tn_message_plain(void)
 {
-    return may_dim_messages() ? "\x1B[0m" : "";
+    return is_styled(TN_STDERR) ? "\x1B[0m" : "";
 }
 
 /* ---- numbers for display ---- */

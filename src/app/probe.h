@@ -17,7 +17,7 @@ struct tn_probe {
                                      * tables */
     const char *model_name;         /* NULL: no model */
     bool is_source;                 /* it is not converted yet: the sizes are estimates */
-    uint64_t bytes_per_token;       /* read by decoding; set with model_name */
+    uint64_t bytes_per_token;       /* read by decoding; of a source only */
     double stream_gb_s;             /* rate at which the plan's threads read memory here; 0: not
                                      * measured */
     struct tern_error refusal;      /* the reason why the model cannot run; TERN_OK if it can */

@@ -197,7 +197,7 @@ static void print_speed(const struct tn_probe *p)
     if (p->stream_gb_s > 0 && per_token > 0)
         tn_out_printf("  at most %.1f tokens per second: %u thread%s read %.1f GB/s here%s\n",
                       p->stream_gb_s * 1e9 / per_token, p->plan.n_threads_decode,
-                      p->plan.n_threads_decode == 1 ? "" : "s", p->stream_gb_s,
+                      plural(p->plan.n_threads_decode), p->stream_gb_s,
                       p->plan.will_page ? "; fewer where the disk is read" : "");
 }
 

@@ -11,6 +11,12 @@ bool tn_stop_requested(void)
     return tn_interrupt_count() > 0 || tn_terminate_requested();
 }
 
+bool tn_stop_callback(void *arg)
+{
+    (void)arg;
+    return tn_stop_requested();
+}
+
 bool tn_should_stop(void *arg)
 {
     (void)arg;

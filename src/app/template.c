@@ -140,13 +140,6 @@ static void set_date(struct tern_date *date, const struct tn_options *o)
                                    (uint8_t)local.tm_min,  (uint8_t)TN_MIN(local.tm_sec, 59)};
 }
 
-/* A template comes with the model and may run for seconds: Ctrl-C and SIGTERM end it. */
-static bool should_stop(void *arg)
-{
-    (void)arg;
-    return tn_stop_requested();
-}
-
 tern_status tn_template_choose(struct tn_template *out, const struct tn_options *o,
                                struct tern_model *model, struct tern_error *err)
 {
@@ -171,7 +164,7 @@ tern_status tn_template_choose(struct tn_template *out, const struct tn_options 
     if (o->template_name)
         tern_model_end_turns(model, out->t);
     tern_model_chat_params(model, out->t, &out->params);
-    out->params.should_stop = should_stop;
+    out->params.should_stop = tn_stop_callback; /* a model's template may run for seconds */
     set_date(&out->params.date, o);
     note_missing(out->t, model);
     return TERN_OK;

@@ -34,7 +34,6 @@ static void flush(struct line_editor *le)
     if (out->n_bytes > 0)
         (void)tn_write_stream(TN_STDERR, out->data, out->n_bytes);
     tn_buf_clear(out);
-    out->failed = false;
 }
 
 static void leave(struct line_editor *le)

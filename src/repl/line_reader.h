@@ -29,8 +29,6 @@ struct tn_line_reader {
     /* Sets the initial text of the next message, which the user may change; Ctrl-C then returns
      * TN_LINE_INTERRUPT.  NULL: not supported. */
     void (*preset)(void *state, const char *text, size_t n);
-    /* Adds a sent message to the history.  NULL: there is none, or the reader adds them itself. */
-    void (*remember)(void *state, const char *text, size_t n);
     /* Saves the history to its file.  NULL: it has none. */
     tern_status (*save)(void *state, struct tern_error *err);
     void (*close)(void *state);
