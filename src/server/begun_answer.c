@@ -68,7 +68,7 @@ bool tn_begun_answer_take(json_t **out, const struct tn_task *task, json_t *mess
  * control token is not part of the text (engine/generation.c). */
 static bool append_said(struct tn_task *task, const json_t *text, struct tn_refusal *r)
 {
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
+    const struct tern_tokenizer *tokenizer = tn_task_tokenizer(task);
     const struct tern_ids *ids = &task->ids;
     const bool is_start = ids->n > 0 && tern_tokenizer_is_special(tokenizer, ids->ids[ids->n - 1]);
     const size_t n = json_string_length(text);

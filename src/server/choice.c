@@ -174,7 +174,7 @@ const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choi
 
 const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *n)
 {
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
+    const struct tern_tokenizer *tokenizer = tn_task_tokenizer(task);
     *n = 0;
     return tern_tokenizer_is_special(tokenizer, id) ? NULL
                                                     : tern_tokenizer_token_bytes(tokenizer, id, n);

@@ -58,7 +58,7 @@ static void append_prompt(struct tn_buf *out, const struct tn_task *task,
     size_t n;
     const struct tern_request *request = &choice->job.request;
     tn_buf_append_text(out, ",\"prompt\":");
-    if (tern_tokenizer_decode(tern_model_tokenizer(task->model->model), request->ids,
+    if (tern_tokenizer_decode(tn_task_tokenizer(task), request->ids,
                               request->n_ids, false, &text, &n, &err) != TERN_OK) {
         out->failed = true;
         return;

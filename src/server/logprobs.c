@@ -25,8 +25,7 @@ static void append_entry(struct tn_buf *out, const struct tn_task *task,
                          const struct tern_token_logprob *entry, bool has_id)
 {
     size_t n;
-    const char *bytes =
-        tern_tokenizer_token_bytes(tern_model_tokenizer(task->model->model), entry->id, &n);
+    const char *bytes = tern_tokenizer_token_bytes(tn_task_tokenizer(task), entry->id, &n);
     tn_buf_append_text(out, "{");
     if (has_id)
         tn_buf_printf(out, "\"id\":%u,", entry->id);

@@ -75,9 +75,8 @@ static void append_context(struct tn_buf *out, const struct tn_task *task)
     tn_buf_append_text(out, ",\"context\":[");
     for (size_t i = 0; i < task->ids.n; i++)
         tn_buf_printf(out, i ? ",%u" : "%u", task->ids.ids[i]);
-    if (tern_tokenizer_encode(tern_model_tokenizer(task->model->model),
-                              text->data ? text->data : "", text->n_bytes, 0, &ids,
-                              NULL) != TERN_OK)
+    if (tern_tokenizer_encode(tn_task_tokenizer(task), text->data ? text->data : "",
+                              text->n_bytes, 0, &ids, NULL) != TERN_OK)
         out->failed = true;
     for (size_t i = 0; i < ids.n; i++)
         tn_buf_printf(out, ",%u", ids.ids[i]);
@@ -297,10 +296,9 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
     if (!is_raw && task->model->chat)
         return encode_turn(task, prompt, n, r) && prepend_context(task, r);
     const bool may_think = task->reasoning == TN_REASONING_ON && !task->gen.is_structured;
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
     if (!tn_task_encode(task, &task->ids, prompt, n, TERN_ENCODE_PARSE_SPECIAL, r))
         return false;
-    if (tern_tokenizer_add_special(tokenizer, &task->ids, 0, NULL, NULL) != TERN_OK)
+    if (tern_tokenizer_add_special(tn_task_tokenizer(task), &task->ids, 0, NULL, NULL) != TERN_OK)
         return tn_refuse_memory(r);
     return prepend_context(task, r) && (!may_think || tn_reasoning_begin(task, r));
 }

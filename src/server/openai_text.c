@@ -73,8 +73,8 @@ static bool add_mixed(struct tn_task *task, struct tern_ids *ids, const json_t *
 static bool add_special(struct tn_task *task, uint32_t i_prompt, struct tern_ids *ids,
                         struct tn_refusal *r)
 {
-    if (tern_tokenizer_add_special(tern_model_tokenizer(task->model->model), ids, 0,
-                                   &task->n_added[i_prompt], NULL) != TERN_OK)
+    if (tern_tokenizer_add_special(tn_task_tokenizer(task), ids, 0, &task->n_added[i_prompt],
+                                   NULL) != TERN_OK)
         return tn_refuse_memory(r);
     if (ids->n == 0) /* an empty text, with a tokenizer that adds nothing */
         return tn_refuse(r, 400, "prompt", "the prompt is empty");
@@ -128,22 +128,25 @@ struct lists {
 static void append_token(struct tn_buf *out, const struct tn_task *task, uint32_t id)
 {
     size_t n;
-    const char *bytes =
-        tern_tokenizer_token_bytes(tern_model_tokenizer(task->model->model), id, &n);
+    const char *bytes = tern_tokenizer_token_bytes(tn_task_tokenizer(task), id, &n);
     tn_json_string(out, bytes, n);
 }
 
-/* Control tokens have text in a prompt, and none in an answer. */
-static uint64_t count_characters(const struct tn_task *task, uint32_t id, bool is_prompt)
+static uint64_t count_characters(const char *bytes, size_t n)
 {
-    size_t n;
     uint64_t n_characters = 0;
-    const char *bytes =
-        is_prompt ? tern_tokenizer_token_bytes(tern_model_tokenizer(task->model->model), id, &n)
-                  : tn_task_token_text(task, id, &n);
     for (size_t i = 0; i < n; i++)
         n_characters += ((unsigned char)bytes[i] & 0xC0) != 0x80;
     return n_characters;
+}
+
+/* Control tokens have text in a prompt, and none in an answer. */
+static uint64_t characters_of(const struct tn_task *task, uint32_t id, bool is_prompt)
+{
+    size_t n;
+    const char *bytes = is_prompt ? tern_tokenizer_token_bytes(tn_task_tokenizer(task), id, &n)
+                                  : tn_task_token_text(task, id, &n);
+    return count_characters(bytes, n);
 }
 
 /* entries[0] is the token itself.  The first token of a prompt has no value, because nothing
@@ -157,7 +160,7 @@ static void add_entry(struct lists *l, const struct tn_task *task,
     tn_buf_append_text(&l->tokens, comma);
     append_token(&l->tokens, task, entries[0].id);
     tn_buf_printf(&l->offsets, "%s%llu", comma, (unsigned long long)l->offset);
-    l->offset += count_characters(task, entries[0].id, place != OF_ANSWER);
+    l->offset += characters_of(task, entries[0].id, place != OF_ANSWER);
     tn_buf_append_text(&l->logprobs, comma);
     tn_buf_append_text(&l->tops, comma);
     if (place == FIRST_OF_PROMPT) {
@@ -194,15 +197,6 @@ static void append_lists(struct tn_buf *out, struct lists *l)
     tn_buf_append_text(out, "]}");
 }
 
-/* Number of characters in the first n bytes of the text. */
-static uint64_t characters_of(const struct tn_choice *choice, size_t n)
-{
-    uint64_t n_characters = 0;
-    for (size_t i = 0; i < n && i < choice->text.n_bytes; i++)
-        n_characters += ((unsigned char)choice->text.data[i] & 0xC0) != 0x80;
-    return n_characters;
-}
-
 /* Ids before the prompt that the client did not send; they are not echoed. */
 static size_t n_added(const struct tn_task *task, const struct tn_choice *choice)
 {
@@ -222,10 +216,11 @@ static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
         if (choice->n_shown == 0)
             add_entry(&l, task, entries, i > 0 ? OF_PROMPT : FIRST_OF_PROMPT);
         else
-            l.offset += count_characters(task, entries[0].id, true);
+            l.offset += characters_of(task, entries[0].id, true);
     }
     if (choice->n_shown > 0)
-        l.offset += characters_of(choice, choice->n_shown_bytes);
+        l.offset += count_characters(choice->text.data,
+                                     TN_MIN(choice->n_shown_bytes, choice->text.n_bytes));
     for (uint32_t i = choice->n_shown; i < to; i++)
         add_entry(&l, task, tn_choice_logprobs(choice, i), OF_ANSWER);
     append_lists(out, &l);
@@ -241,7 +236,7 @@ static void prepend_prompt(struct tn_task *task, struct tn_choice *choice)
     char *text;
     size_t n;
     const struct tern_request *request = &choice->job.request;
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
+    const struct tern_tokenizer *tokenizer = tn_task_tokenizer(task);
     const size_t skip = n_added(task, choice);
     if (tern_tokenizer_decode(tokenizer, request->ids + skip, request->n_ids - skip, false, &text,
                               &n, &err) != TERN_OK) {

@@ -201,8 +201,7 @@ bool tn_reasoning_end(struct tn_task *task, struct tn_refusal *r)
 
 bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *r)
 {
-    if (tern_thinking_opened_by_ids(&task->reasoning_close,
-                                    tern_model_tokenizer(task->model->model), &task->ids,
+    if (tern_thinking_opened_by_ids(&task->reasoning_close, tn_task_tokenizer(task), &task->ids,
                                     NULL) != TERN_OK)
         return tn_refuse_memory(r);
     task->separates_reasoning = !task->gen.is_structured;

@@ -116,8 +116,7 @@ bool tn_task_refuse_length(const struct tn_task *task, bool is_bound, size_t n_i
 
 bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refusal *refusal)
 {
-    const size_t n =
-        tern_tokenizer_min_ids(tern_model_tokenizer(task->model->model), n_bytes);
+    const size_t n = tern_tokenizer_min_ids(tn_task_tokenizer(task), n_bytes);
     const bool is_counted = task->gen.n_choices == 0; /* any length is allowed */
     return is_counted || n <= task->model->n_ctx ||
            tn_task_refuse_length(task, true, n, refusal);
@@ -126,8 +125,7 @@ bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refus
 bool tn_task_encode(const struct tn_task *task, struct tern_ids *ids, const char *text, size_t n,
                     uint32_t flags, struct tn_refusal *refusal)
 {
-    return tern_tokenizer_encode(tern_model_tokenizer(task->model->model), text, n, flags, ids,
-                                 NULL) == TERN_OK ||
+    return tern_tokenizer_encode(tn_task_tokenizer(task), text, n, flags, ids, NULL) == TERN_OK ||
            tn_refuse_memory(refusal);
 }
 

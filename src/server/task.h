@@ -167,6 +167,11 @@ bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refus
 bool tn_task_encode(const struct tn_task *task, struct tern_ids *ids, const char *text, size_t n,
                     uint32_t flags, struct tn_refusal *refusal);
 
+static inline const struct tern_tokenizer *tn_task_tokenizer(const struct tn_task *task)
+{
+    return tern_model_tokenizer(task->model->model);
+}
+
 /* ---- for formats ---- */
 
 static inline size_t tn_choice_n_calls(const struct tn_choice *choice)
