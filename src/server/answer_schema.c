@@ -43,7 +43,7 @@ static bool read_json_schema(struct tn_gen *gen, const json_t *o, struct tn_refu
 
 bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
-    const char *param = gen->api->form;
+    const char *param = gen->api->format;
     const json_t *format = tn_json_member(body, "response_format");
     const char *type = json_string_value(json_object_get(format, "type"));
     if (!format || (type && strcmp(type, "text") == 0))
@@ -106,17 +106,17 @@ static bool compile_object(struct tern_grammar **grammar, struct tn_refusal *r)
 /* Holds memory for the schema's text and for the copy that the compiler parses from it. */
 static bool compile_schema(struct tn_task *task, struct tn_refusal *r)
 {
-    const struct tn_output *form = &task->gen.output;
+    const struct tn_output *output = &task->gen.output;
     struct tern_error err;
     struct tn_buf text = {0};
-    bool is_good = tn_json_dump(&text, form->schema) || tn_refuse_memory(r);
+    bool is_good = tn_json_dump(&text, output->schema) || tn_refuse_memory(r);
     is_good = is_good &&
               tn_body_hold_working(task->server, &task->request,
                                    tn_json_body_bound(text.data, text.n_bytes) + text.n_bytes, r);
     if (is_good)
         is_good = tern_grammar_from_schema(&task->gen.grammar, text.data, text.n_bytes,
-                                           form->flags, &err) == TERN_OK ||
-                  refuse_schema(&err, form->param, r);
+                                           output->flags, &err) == TERN_OK ||
+                  refuse_schema(&err, output->param, r);
     tn_buf_fini(&text);
     return is_good;
 }

@@ -28,7 +28,7 @@ static uint32_t clamp_tokens(const struct tn_server_model *model, double request
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
 {
     static const struct tn_gen_api openai = {
-        .stops = "stop", .max_stops = 4, .form = "response_format",
+        .stops = "stop", .max_stops = 4, .format = "response_format",
         .json_schema = "response_format.json_schema",
         .schema = "response_format.json_schema.schema", .conversation = "messages"};
     *gen = (struct tn_gen){.api = &openai, .n_choices = 1, .max_tokens = clamp_tokens(model, -1)};

@@ -32,7 +32,7 @@ struct tn_gen_api {
     const char *stops; /* stop strings */
     uint32_t max_stops;
     bool has_stop_list; /* a single string is refused */
-    const char *form, *json_schema, *schema;
+    const char *format, *json_schema, *schema;
     const char *conversation;
 };
 
@@ -63,9 +63,9 @@ void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model);
 void tn_gen_fini(struct tn_gen *gen);
 
 /* Refuses members of other servers' and APIs' requests that would change the answer and are not
- * supported here.  `own_form`: the API's own member for an output format, or "".  false: refused,
+ * supported here.  `own_format`: the API's own member for an output format, or "".  false: refused,
  * by name. */
-bool tn_gen_refuse_others(const json_t *body, const char *own_form, struct tn_refusal *refusal);
+bool tn_gen_refuse_others(const json_t *body, const char *own_format, struct tn_refusal *refusal);
 /* Reads the members that OpenAI's chat and completions share.  false: refused. */
 bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
                         const struct tn_server_model *model, struct tn_refusal *refusal);

@@ -245,10 +245,10 @@ static bool prepare(struct tn_task *task, struct tn_refusal *r)
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    static const char form[] = "output_config.format";
+    static const char format[] = "output_config.format";
     static const struct tn_gen_api api = {
         .stops = "stop_sequences", .max_stops = TN_GEN_MAX_STOPS, .has_stop_list = true,
-        .form = form, .json_schema = form, .schema = "output_config.format.schema",
+        .format = format, .json_schema = format, .schema = "output_config.format.schema",
         .conversation = "messages"};
     task->gen.api = &api;
     task->begun_answers = TN_BEGUN_CONTINUED;

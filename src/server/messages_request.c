@@ -74,7 +74,7 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
     t.failed = json_object_size(out) != json_object_size(request);
     for (size_t i = 0; i < TN_COUNT_OF(others); i++)
         json_object_del(out, others[i]);
-    tn_translation_form(&t, out, tn_json_member(request, "output_config"));
+    tn_translation_format(&t, out, tn_json_member(request, "output_config"));
     if (!out || (add_thinking(&t, out, request, r) && add_tools(&t, out, request, r)))
         return tn_translation_end(&t, out, r);
     json_decref(out);

@@ -58,7 +58,7 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
     tn_translation_share(&t, out, "max_tokens", request, "max_output_tokens");
     tn_translation_share(&t, out, "reasoning_effort", tn_json_member(request, "reasoning"),
                          "effort");
-    tn_translation_form(&t, out, tn_json_member(request, "text"));
+    tn_translation_format(&t, out, tn_json_member(request, "text"));
     if (!out || add_tools(&t, out, request, r))
         return tn_translation_end(&t, out, r);
     json_decref(out);

@@ -86,17 +86,17 @@ bool tn_translation_tools(struct tn_translation *t, json_t *out, const json_t *r
     return true;
 }
 
-void tn_translation_form(struct tn_translation *t, json_t *out, const json_t *holder)
+void tn_translation_format(struct tn_translation *t, json_t *out, const json_t *holder)
 {
     const json_t *format = tn_json_member(holder, "format");
     if (!format)
         return;
-    json_t *form = json_object(), *schema = json_object();
-    tn_translation_share(t, form, "type", format, "type");
+    json_t *translated = json_object(), *schema = json_object();
+    tn_translation_share(t, translated, "type", format, "type");
     tn_translation_share(t, schema, "schema", format, "schema");
     tn_translation_share(t, schema, "strict", format, "strict");
-    tn_translation_set(t, form, "json_schema", schema);
-    tn_translation_set(t, out, "response_format", form);
+    tn_translation_set(t, translated, "json_schema", schema);
+    tn_translation_set(t, out, "response_format", translated);
 }
 
 json_t *tn_translation_message(struct tn_translation *t, json_t *messages, const char *role)
@@ -141,12 +141,12 @@ bool tn_translation_hold(struct tn_task *task, struct tn_refusal *r)
     return tn_body_hold_working(task->server, &task->request, TREES * task->request.n_tree, r);
 }
 
-bool tn_translation_read(struct tn_task *task, json_t *body, const char *own_form,
+bool tn_translation_read(struct tn_task *task, json_t *body, const char *own_format,
                          struct tn_refusal *r)
 {
     if (body)
         task->body = body;
-    return body && tn_gen_refuse_others(task->request.root, own_form, r) &&
+    return body && tn_gen_refuse_others(task->request.root, own_format, r) &&
            tn_chat_read(task, r);
 }
 

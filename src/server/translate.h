@@ -36,7 +36,7 @@ bool tn_translation_tools(struct tn_translation *t, json_t *out, const json_t *r
                           const struct tn_tool_form *form, struct tn_refusal *r);
 /* Sets out["response_format"] from {"format":{"type":"json_schema","schema":{...},"strict":true}};
  * nothing if `holder` is NULL or has no format. */
-void tn_translation_form(struct tn_translation *t, json_t *out, const json_t *holder);
+void tn_translation_format(struct tn_translation *t, json_t *out, const json_t *holder);
 /* Appends a new message, which `messages` owns; NULL after a failure. */
 json_t *tn_translation_message(struct tn_translation *t, json_t *messages, const char *role);
 
@@ -53,10 +53,10 @@ bool tn_translation_is_object(const json_t *request, const char *key, struct tn_
 /* Holds the memory of a translation until the conversation has become ids.  false: refused. */
 bool tn_translation_hold(struct tn_task *task, struct tn_refusal *r);
 /* Each consumes the result of a translation; NULL means it was refused.  tn_translation_read makes
- * `body` the task's body and reads its parameters (`own_form` as for tn_gen_refuse_others);
+ * `body` the task's body and reads its parameters (`own_format` as for tn_gen_refuse_others);
  * tn_translation_encode encodes `messages` as the task's prompt, for use in a
  * tn_task_prepare_fn.  false: refused. */
-bool tn_translation_read(struct tn_task *task, json_t *body, const char *own_form,
+bool tn_translation_read(struct tn_task *task, json_t *body, const char *own_format,
                          struct tn_refusal *r);
 bool tn_translation_encode(struct tn_task *task, json_t *messages, struct tn_refusal *r);
 

@@ -13,7 +13,7 @@
 /* ---- output formats ---- */
 
 /* The request for an output format that `name` makes; NULL: none. */
-static const json_t *form_of(const json_t *body, const char *name, bool is_inside)
+static const json_t *format_of(const json_t *body, const char *name, bool is_inside)
 {
     const json_t *value = tn_json_member(body, name);
     if (is_inside)
@@ -23,19 +23,20 @@ static const json_t *form_of(const json_t *body, const char *name, bool is_insid
 }
 
 /* Refuses names that other APIs, vLLM and llama.cpp use for an output format. */
-static bool refuse_forms(const json_t *body, const char *own, struct tn_refusal *r)
+static bool refuse_formats(const json_t *body, const char *own, struct tn_refusal *r)
 {
     static const struct {
         const char *name;
         bool is_inside; /* in the member "format" of the object */
-    } forms[] = {{"response_format", false}, {"text", true},          {"output_config", true},
-                 {"output_format", false},   {"format", false},       {"json_schema", false},
-                 {"grammar", false},         {"guided_json", false},  {"guided_regex", false},
-                 {"guided_choice", false},   {"guided_grammar", false},
-                 {"structured_outputs", false}};
-    for (size_t i = 0; i < TN_COUNT_OF(forms); i++) {
-        const char *name = forms[i].name;
-        if (strcmp(name, own) != 0 && form_of(body, name, forms[i].is_inside))
+    } formats[] = {{"response_format", false}, {"text", true},
+                   {"output_config", true},    {"output_format", false},
+                   {"format", false},          {"json_schema", false},
+                   {"grammar", false},         {"guided_json", false},
+                   {"guided_regex", false},    {"guided_choice", false},
+                   {"guided_grammar", false},  {"structured_outputs", false}};
+    for (size_t i = 0; i < TN_COUNT_OF(formats); i++) {
+        const char *name = formats[i].name;
+        if (strcmp(name, own) != 0 && format_of(body, name, formats[i].is_inside))
             return tn_refuse(r, 400, name,
                              "\"%s\" is not supported here: chat completions have "
                              "\"response_format\", responses have \"text.format\", messages have "
@@ -137,8 +138,8 @@ static bool refuse_modalities(const json_t *body, struct tn_refusal *r)
     return true;
 }
 
-bool tn_gen_refuse_others(const json_t *body, const char *own_form, struct tn_refusal *r)
+bool tn_gen_refuse_others(const json_t *body, const char *own_format, struct tn_refusal *r)
 {
     return refuse_numbers(body, r) && refuse_members(body, r) && refuse_samplers(body, r) &&
-           refuse_modalities(body, r) && refuse_forms(body, own_form, r);
+           refuse_modalities(body, r) && refuse_formats(body, own_format, r);
 }
