@@ -542,7 +542,6 @@ tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_conf
     struct tn_match q;
     tn_tensor_find(&q, import, source, tn_slot_of(TERN_ROLE_Q), 0, 0);
     out->is_packed = q.weight && q.weight->dtype == TN_DTYPE_U8;
-    out->is_tied = import->config.flags & TERN_MODEL_TIED_HEAD;
     out->factors = import->rope_factors;
     out->says_ternary = import->says_ternary;
     look_for_optional(&p);

@@ -66,7 +66,6 @@ struct tn_tensor_plan {
     uint32_t n_tensors;
     const float *factors; /* for FACTORS rows; owned by the import */
     bool is_packed;
-    bool is_tied;
     uint64_t n_params;
     uint64_t n_ternary;
     bool says_ternary; /* the source says so, apart from its weights */

@@ -136,7 +136,6 @@ struct tn_gguf_part {
     struct tn_file *file; /* NULL in tests */
     struct tn_gguf_input input;
     char *name; /* name of the file, without folder */
-    uint32_t version;
     uint32_t alignment;
     uint32_t q2_block; /* columns of a block of type Q2_0: 64 or 128; 0 without such tensors */
     uint64_t data_offset;

@@ -470,7 +470,6 @@ static tern_status take_version(struct cursor *c)
     tern_status status = take_u32(c, &version);
     if (status != TERN_OK)
         return status;
-    c->part->version = version;
     if (version != 0 && (version & 0xFFFF) == 0)
         return tn_fail(c->err, TERN_UNSUPPORTED,
                        "%s: version 0x%08x: the file is big-endian; tern reads little-endian files",
