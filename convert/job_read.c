@@ -300,10 +300,10 @@ static void limit_context(struct tn_job *j)
 
 static void say_notes(const struct tn_job *j)
 {
-    if (j->plan.n_ignored)
+    if (j->plan.n_buffers)
         tn_job_say(j, TERN_CONVERT_NOTE,
-                   "left out, because tern computes it: *.rotary_emb.inv_freq (%u)",
-                   j->plan.n_ignored);
+                   "left out, because tern computes them: %u tensors, such as *%s",
+                   j->plan.n_buffers, j->plan.buffer);
     if (j->plan.n_skipped)
         tn_job_say(j, TERN_CONVERT_NOTE,
                    "left out, because only the text model is converted: %u tensors, such as %s*",

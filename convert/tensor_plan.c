@@ -437,11 +437,12 @@ static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint
     return status;
 }
 
-/* Whether it is a table that programs store with the weights. */
-static bool is_buffer(const struct tn_family *family, const char *name)
+/* The ending of a table that programs store with the weights; NULL: it is none. */
+static const char *find_buffer(const struct tn_family *family, const char *name)
 {
     static const char *const usual[] = {".rotary_emb.inv_freq", NULL};
-    return tn_name_ends(usual, name) || tn_name_ends(family->buffers, name);
+    const char *ending = tn_name_ends(usual, name);
+    return ending ? ending : tn_name_ends(family->buffers, name);
 }
 
 const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan)
@@ -466,10 +467,11 @@ static tern_status plan_twin(struct planner *p, const struct tn_match *head)
     return check_shape(p, t, head->rows, head->cols);
 }
 
-static void note_skipped(struct tn_tensor_plan *plan, const char *beginning)
+/* Counts a tensor that is left out; keeps the part of the first one's name. */
+static void count(uint32_t *n, const char **first, const char *part)
 {
-    plan->skipped = plan->skipped ? plan->skipped : beginning;
-    plan->n_skipped++;
+    *first = *first ? *first : part;
+    ++*n;
 }
 
 /* No tensor may be left over: an unknown one belongs to a model that tern would compute wrongly. */
@@ -483,12 +485,13 @@ static tern_status check_unused(struct planner *p)
         const struct tn_source_tensor *t = &p->source->tensors[i];
         if (t->was_requested)
             continue;
+        const char *buffer = find_buffer(p->import->family, t->name);
         const char *skipped =
             is_gguf ? NULL : tn_name_begins(p->import->family->skipped, t->name);
-        if (is_buffer(p->import->family, t->name))
-            p->plan->n_ignored++;
+        if (buffer)
+            count(&p->plan->n_buffers, &p->plan->buffer, buffer);
         else if (skipped)
-            note_skipped(p->plan, skipped);
+            count(&p->plan->n_skipped, &p->plan->skipped, skipped);
         else if (t == head.weight && is_gguf) /* the file names a pooling */
             p->plan->idle_head = t;
         else if (t == head.weight)

@@ -69,7 +69,8 @@ struct tn_tensor_plan {
     uint64_t n_params;
     uint64_t n_ternary;
     bool says_ternary; /* the source says so, apart from its weights */
-    uint32_t n_ignored; /* number of .rotary_emb.inv_freq */
+    uint32_t n_buffers; /* tables that tern computes; `buffer` is the ending of the first */
+    const char *buffer;
     uint32_t n_skipped; /* tensors outside the text model; `skipped` is the prefix of the first */
     const char *skipped;
     uint32_t n_drafts; /* of a draft head that is left out */

@@ -379,6 +379,11 @@ class Twins(Case):
                 twin = self.convert(folder.write(scratch("twin")), "twin")
                 self.assertEqual(self.logits(tied, ids="1 17"), self.logits(twin, ids="1 17"))
 
+    def test_masks_beside_the_weights(self):
+        path = shared("reference", "dense", "models", "tiny-gpt2")
+        result = self.ok("convert", path, "-o", scratch("masks.tern"), "--no-tokenizer")
+        self.assertIn("tensors, such as *.attn.bias", result.err)
+
     def test_heads_that_belong_to_other_sources(self):
         """output.weight is a head in GGUF files only, lm_head.weight in folders only: elsewhere
         their meaning is unknown."""
