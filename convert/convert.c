@@ -278,9 +278,7 @@ static tern_status stream_tensors(struct tn_job *j)
     for (uint32_t i = 0; i < j->plan.n_tensors; i++) {
         const struct tn_tensor_plan_row *t = &j->plan.tensors[i];
         struct tn_stream_facts facts = {0};
-        tern_status status = t->kind == TN_TENSOR_BLOCKS
-                                 ? tn_stream_blocks(&j->stream, t, t->i_tensor, j->err)
-                                 : tn_stream_tensor(&j->stream, t, t->i_tensor, &facts, j->err);
+        tern_status status = tn_stream_tensor(&j->stream, t, &facts, j->err);
         if (status != TERN_OK)
             return status;
         j->result->n_zero += facts.n_zero;

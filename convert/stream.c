@@ -40,7 +40,7 @@ static tern_status check_decays(const struct tn_tensor_plan_row *t, const float 
 }
 
 static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                 uint32_t i_tensor, struct tern_error *err)
+                                 struct tern_error *err)
 {
     const uint32_t n = t->file.cols, n_source = n_values(t->weight);
     void *raw = tn_stream_take(&s->raw, (size_t)t->weight->bytes, err);
@@ -66,7 +66,7 @@ static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_p
         status = check_decays(t, ordered, n, err);
     if (status != TERN_OK)
         return status;
-    return tn_mwriter_append(s->writer, i_tensor, ordered, n * sizeof *ordered, err);
+    return tn_mwriter_append(s->writer, t->i_tensor, ordered, n * sizeof *ordered, err);
 }
 
 /* ---- ternary matrices ---- */
@@ -133,8 +133,8 @@ static void pack_scales(struct matrix *m, uint32_t row, uint32_t n)
                    f->scale_group, row, n, m->groups);
 }
 
-static tern_status stream_rows(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
-                               uint32_t row, uint32_t n, struct tern_error *err)
+static tern_status stream_rows(struct matrix *m, struct tn_streamer *s, uint32_t row, uint32_t n,
+                               struct tern_error *err)
 {
     const struct tern_file_tensor *f = m->file;
     if (m->all_scales)
@@ -144,24 +144,24 @@ static tern_status stream_rows(struct matrix *m, struct tn_streamer *s, uint32_t
         return TERN_OK;
     }
     tn_pack_rows(m->packed, f->layout, n, f->cols, 0, n, m->trits);
-    return tn_mwriter_append(s->writer, i_tensor, m->packed,
+    return tn_mwriter_append(s->writer, m->reader.tensor->i_tensor, m->packed,
                              (size_t)tn_layout_size(f->layout, n, f->cols), err);
 }
 
 /* Writes the padding of a stack's matrix; the scales of all of them follow the last one. */
-static tern_status finish_matrix(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
-                                 struct tern_error *err)
+static tern_status finish_matrix(struct matrix *m, struct tn_streamer *s, struct tern_error *err)
 {
-    const uint32_t n = TN_MAX(m->file->n_stacked, 1u), i = m->reader.tensor->i_matrix;
-    tern_status status = tn_mwriter_pad_matrix(s->writer, i_tensor, i, err);
+    const struct tn_tensor_plan_row *t = m->reader.tensor;
+    const uint32_t n = TN_MAX(m->file->n_stacked, 1u), i = t->i_matrix;
+    tern_status status = tn_mwriter_pad_matrix(s->writer, t->i_tensor, i, err);
     if (status != TERN_OK || !m->all_scales || i + 1 < n)
         return status;
-    return tn_mwriter_append_scales(s->writer, i_tensor, (char *)m->all_scales - m->stride * i,
+    return tn_mwriter_append_scales(s->writer, t->i_tensor, (char *)m->all_scales - m->stride * i,
                                     m->stride * n, err);
 }
 
-static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
-                                   uint64_t *n_zero, struct tern_error *err)
+static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint64_t *n_zero,
+                                   struct tern_error *err)
 {
     const struct tern_file_tensor *f = m->file;
     tern_status status = TERN_OK;
@@ -172,13 +172,13 @@ static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint
             status = tn_fail(err, TERN_INPUT, "tensor \"%s\" changed while it was read",
                              m->reader.tensor->weight->name);
         if (status == TERN_OK)
-            status = stream_rows(m, s, i_tensor, row, n, err);
+            status = stream_rows(m, s, row, n, err);
         *n_zero += tn_trits_count_zeros(m->trits, (size_t)n * f->cols);
     }
     if (status == TERN_OK && m->is_whole)
-        status = tn_mwriter_append(s->writer, i_tensor, m->packed,
+        status = tn_mwriter_append(s->writer, m->reader.tensor->i_tensor, m->packed,
                                    (size_t)tn_layout_size(f->layout, f->rows, f->cols), err);
-    return status == TERN_OK ? finish_matrix(m, s, i_tensor, err) : status;
+    return status == TERN_OK ? finish_matrix(m, s, err) : status;
 }
 
 /* The scale of a matrix with one scale: stated by the source, or found in its units by the
@@ -189,8 +189,7 @@ static float matrix_scale(const struct tn_trit_reader *r)
 }
 
 static tern_status stream_matrix(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                 uint32_t i_tensor, struct tn_stream_facts *facts,
-                                 struct tern_error *err)
+                                 struct tn_stream_facts *facts, struct tern_error *err)
 {
     struct matrix m = {.file = &t->file,
                        .is_whole = tn_layout_find(t->file.layout)->is_by_columns};
@@ -199,10 +198,10 @@ static tern_status stream_matrix(struct tn_streamer *s, const struct tn_tensor_p
         return status;
     status = take_buffers(&m, s, err);
     if (status == TERN_OK)
-        status = stream_all_rows(&m, s, i_tensor, &facts->n_zero, err);
+        status = stream_all_rows(&m, s, &facts->n_zero, err);
     facts->scale = tn_is_col_group(t->file.scale_kind) ? 0 : matrix_scale(&m.reader);
     if (status == TERN_OK)
-        tn_mwriter_add_tensor_facts(s->writer, i_tensor, facts->scale, facts->n_zero);
+        tn_mwriter_add_tensor_facts(s->writer, t->i_tensor, facts->scale, facts->n_zero);
     tn_trit_reader_fini(&m.reader);
     return status;
 }
@@ -219,20 +218,21 @@ uint64_t tn_stream_cost(const struct tn_tensor_plan_row *t)
 }
 
 tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_plan_row *tensor,
-                             uint32_t i_tensor, struct tn_stream_facts *facts,
-                             struct tern_error *err)
+                             struct tn_stream_facts *facts, struct tern_error *err)
 {
     memset(facts, 0, sizeof *facts);
     switch (tensor->kind) {
     case TN_TENSOR_VECTOR:
-        return stream_vector(stream, tensor, i_tensor, err);
+        return stream_vector(stream, tensor, err);
     case TN_TENSOR_FACTORS:
-        return tn_mwriter_append(stream->writer, i_tensor, stream->factors,
+        return tn_mwriter_append(stream->writer, tensor->i_tensor, stream->factors,
                                  tensor->file.cols * sizeof(float), err);
     case TN_TENSOR_TABLE:
     case TN_TENSOR_FLOATS:
-        return tn_stream_table(stream, tensor, i_tensor, err);
+        return tn_stream_table(stream, tensor, err);
+    case TN_TENSOR_BLOCKS:
+        return tn_stream_blocks(stream, tensor, err);
     default:
-        return stream_matrix(stream, tensor, i_tensor, facts, err);
+        return stream_matrix(stream, tensor, facts, err);
     }
 }

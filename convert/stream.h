@@ -52,16 +52,10 @@ struct tn_stream_facts {
 /* Bytes that tn_stream_tensor will read, for progress. */
 uint64_t tn_stream_cost(const struct tn_tensor_plan_row *tensor);
 
-/* Writes tensor i_tensor and its facts.  TERN_INPUT names tensor and position of a value that
+/* Writes a tensor and its facts.  TERN_INPUT names tensor and position of a value that
  * cannot be converted; TERN_INTERRUPTED if on_progress returned false. */
 tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_plan_row *tensor,
-                             uint32_t i_tensor, struct tn_stream_facts *facts,
-                             struct tern_error *err);
-
-/* The same for a tensor of kind BLOCKS, which tn_stream_tensor does not support
- * (stream_blocks.c). */
-tern_status tn_stream_blocks(struct tn_streamer *stream, const struct tn_tensor_plan_row *t,
-                             uint32_t i_tensor, struct tern_error *err);
+                             struct tn_stream_facts *facts, struct tern_error *err);
 
 /* Calls on_progress with the bytes of the source done and in total.  False: stop. */
 bool tn_stream_report(const struct tn_streamer *stream);
@@ -91,9 +85,11 @@ void tn_stream_load_row(float *dst, const struct tn_source_tensor *t, const void
                         uint32_t cols);
 tern_status tn_stream_check_row(const struct tn_source_tensor *t, const float *values,
                                 uint32_t row, uint32_t cols, struct tern_error *err);
-/* stream_table.c */
+/* stream_table.c, stream_blocks.c */
 tern_status tn_stream_table(struct tn_streamer *stream, const struct tn_tensor_plan_row *t,
-                            uint32_t i_tensor, struct tern_error *err);
+                            struct tern_error *err);
+tern_status tn_stream_blocks(struct tn_streamer *stream, const struct tn_tensor_plan_row *t,
+                             struct tern_error *err);
 
 /* Frees the buffers; the next tensor allocates new ones. */
 void tn_stream_drop_buffers(struct tn_streamer *stream);

@@ -34,7 +34,7 @@ static tern_status check_scales(const struct tn_tensor_plan_row *t, const uint8_
 }
 
 tern_status tn_stream_blocks(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                             uint32_t i_tensor, struct tern_error *err)
+                             struct tern_error *err)
 {
     const struct tern_file_tensor *f = &t->file;
     const uint32_t n_step = TN_MIN(STEP_ROWS, f->rows);
@@ -51,9 +51,9 @@ tern_status tn_stream_blocks(struct tn_streamer *s, const struct tn_tensor_plan_
         if (status != TERN_OK)
             return status;
         tn_blocks_pack(packed, f->layout, raw, n, f->cols);
-        status = tn_mwriter_append(s->writer, i_tensor, packed,
+        status = tn_mwriter_append(s->writer, t->i_tensor, packed,
                                    (size_t)tn_blocks_bytes(f->layout, n, f->cols), err);
     }
     return status != TERN_OK ? status
-                             : tn_mwriter_pad_matrix(s->writer, i_tensor, t->i_matrix, err);
+                             : tn_mwriter_pad_matrix(s->writer, t->i_tensor, t->i_matrix, err);
 }

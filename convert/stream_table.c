@@ -74,8 +74,8 @@ static tern_status sample_offsets(struct tn_streamer *s, const struct tn_tensor_
 
 /* Encodes and writes rows [row, row + n) of the source. */
 static tern_status stream_table_block(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                      uint32_t i_tensor, const struct table_buffers *b,
-                                      uint32_t row, uint32_t n, struct tern_error *err)
+                                      const struct table_buffers *b, uint32_t row, uint32_t n,
+                                      struct tern_error *err)
 {
     const uint32_t cols = t->file.cols, rows = t->file.rows;
     const uint32_t n_planes = tn_layout_planes(t->file.layout);
@@ -100,15 +100,15 @@ static tern_status stream_table_block(struct tn_streamer *s, const struct tn_ten
     if (status != TERN_OK)
         return status;
     if (!n_planes)
-        return tn_mwriter_append(s->writer, i_tensor, b->rows, n * dst_row, err);
+        return tn_mwriter_append(s->writer, t->i_tensor, b->rows, n * dst_row, err);
     tn_bit_planes_pack((uint8_t *)b->packed, b->scales, (const int8_t *)b->rows, row, n, rows, cols,
                        n_planes);
-    return tn_mwriter_append(s->writer, i_tensor, b->packed,
+    return tn_mwriter_append(s->writer, t->i_tensor, b->packed,
                              tn_bit_planes_block_bytes(n, cols, n_planes), err);
 }
 
 tern_status tn_stream_table(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                            uint32_t i_tensor, struct tern_error *err)
+                            struct tern_error *err)
 {
     const uint32_t rows = t->file.rows, cols = t->file.cols;
     const uint32_t n_planes = tn_layout_planes(t->file.layout);
@@ -129,11 +129,11 @@ tern_status tn_stream_table(struct tn_streamer *s, const struct tn_tensor_plan_r
         return sampled;
     for (uint32_t row = 0; row < rows; row += n_step) {
         tern_status status =
-            stream_table_block(s, t, i_tensor, &b, row, TN_MIN(n_step, rows - row), err);
+            stream_table_block(s, t, &b, row, TN_MIN(n_step, rows - row), err);
         if (status != TERN_OK)
             return status;
     }
     if (t->file.scale_kind != TERN_SCALE_ROW)
-        return tn_mwriter_pad_matrix(s->writer, i_tensor, t->i_matrix, err);
-    return tn_mwriter_append_scales(s->writer, i_tensor, b.scales, scale_bytes, err);
+        return tn_mwriter_pad_matrix(s->writer, t->i_tensor, t->i_matrix, err);
+    return tn_mwriter_append_scales(s->writer, t->i_tensor, b.scales, scale_bytes, err);
 }
