@@ -130,6 +130,25 @@ static const char *ffn_key(struct importer *i)
                : "expert_feed_forward_length";
 }
 
+/* The rows of the embeddings, which a key may confirm. */
+static tern_status read_vocab(struct importer *i)
+{
+    struct tern_file_config *c = &i->out->config;
+    const struct tn_source_tensor *embed = tn_source_find(i->source, "token_embd.weight");
+    if (!embed || embed->rank != 2 || embed->shape[0] == 0 || embed->shape[0] > TERN_MAX_VOCAB)
+        return tn_fail(i->err, TERN_INPUT,
+                       "tensor \"token_embd.weight\" is missing, or has not 1 to %u rows",
+                       TERN_MAX_VOCAB);
+    c->vocab = (uint32_t)embed->shape[0];
+    uint32_t vocab = c->vocab;
+    tern_status status = get_integer(i, &vocab, "vocab_size", 1, TERN_MAX_VOCAB, false);
+    if (status == TERN_OK && vocab != c->vocab)
+        status = tn_fail(i->err, TERN_INPUT,
+                         "vocab_size is %u, but tensor \"token_embd.weight\" has %u rows", vocab,
+                         c->vocab);
+    return status;
+}
+
 static tern_status read_sizes(struct importer *i)
 {
     struct tern_file_config *c = &i->out->config;
@@ -142,33 +161,19 @@ static tern_status read_sizes(struct importer *i)
         {"block_count", &c->n_layer, TERN_MAX_LAYERS},
         {"context_length", &c->context, TERN_MAX_CONTEXT},
     };
-    for (size_t k = 0; k < TN_COUNT_OF(rows); k++) {
-        tern_status status = get_integer(i, rows[k].out, rows[k].name, 1, rows[k].max, true);
-        if (status != TERN_OK)
-            return status;
-    }
-    tern_status drafts = get_integer(i, &i->out->n_draft_layers, "nextn_predict_layers", 0,
-                                     c->n_layer - 1, false);
-    if (drafts != TERN_OK)
-        return drafts;
-    c->n_layer -= i->out->n_draft_layers;
-    i->values.n_layer = c->n_layer;
-    tern_status status =
-        tn_gguf_values_per_layer(&i->values, &c->ffn, ffn_key(i), false, TERN_MAX_DIM, true);
+    tern_status status = TERN_OK;
+    for (size_t k = 0; k < TN_COUNT_OF(rows) && status == TERN_OK; k++)
+        status = get_integer(i, rows[k].out, rows[k].name, 1, rows[k].max, true);
+    if (status == TERN_OK)
+        status = get_integer(i, &i->out->n_draft_layers, "nextn_predict_layers", 0,
+                             c->n_layer - 1, false);
     if (status != TERN_OK)
         return status;
-    const struct tn_source_tensor *embed = tn_source_find(i->source, "token_embd.weight");
-    if (!embed || embed->rank != 2 || embed->shape[0] == 0 || embed->shape[0] > TERN_MAX_VOCAB)
-        return tn_fail(i->err, TERN_INPUT,
-                       "tensor \"token_embd.weight\" is missing, or has not 1 to %u rows",
-                       TERN_MAX_VOCAB);
-    c->vocab = (uint32_t)embed->shape[0];
-    uint32_t vocab = c->vocab;
-    status = get_integer(i, &vocab, "vocab_size", 1, TERN_MAX_VOCAB, false);
-    if (status == TERN_OK && vocab != c->vocab)
-        status = tn_fail(i->err, TERN_INPUT,
-                         "vocab_size is %u, but tensor \"token_embd.weight\" has %u rows", vocab,
-                         c->vocab);
+    c->n_layer -= i->out->n_draft_layers;
+    i->values.n_layer = c->n_layer;
+    status = tn_gguf_values_per_layer(&i->values, &c->ffn, ffn_key(i), false, TERN_MAX_DIM, true);
+    if (status == TERN_OK)
+        status = read_vocab(i);
     return status == TERN_OK ? read_heads(i) : status;
 }
 
@@ -278,9 +283,8 @@ static tern_status read_scaling(struct importer *i, double theta)
     tern_status status = get_number(i, &magnitude, "rope.scaling.attn_factor",
                                     (double)TERN_MIN_ROPE_SCALE, (double)TERN_MAX_ROPE_SCALE,
                                     false);
-    if (status != TERN_OK)
-        return status;
-    status = tn_magnify_rotations(i->out, magnitude, i->err);
+    if (status == TERN_OK)
+        status = tn_magnify_rotations(i->out, magnitude, i->err);
     if (status != TERN_OK)
         return status;
     if (strcmp(type, "longrope") == 0 || tn_source_find(i->source, "rope_factors_short.weight"))
