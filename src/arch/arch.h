@@ -118,7 +118,6 @@ enum { TN_ROLE_END = 1 TERN_ROLE_LIST(TN_ROLE_PLUS_ONE) };
 extern const struct tn_slot tn_slots[];
 extern const uint32_t tn_n_slots;
 
-
 /* NULL for a number without a role. */
 const struct tn_slot *tn_slot_of(uint32_t role);
 bool tn_slot_is_vector(const struct tn_slot *slot);
@@ -133,7 +132,7 @@ bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *lay
 void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
                    const struct tn_model_spec *spec, uint32_t layer);
 
-/* "q8p", ...; NULL if unknown. */
+/* Names in messages and in the output of commands; NULL if unknown. */
 const char *tn_role_name(uint32_t role);
 const char *tn_activation_name(uint32_t activation);
 const char *tn_norm_name(uint32_t norm);

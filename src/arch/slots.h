@@ -35,7 +35,7 @@ SLOT(HEAD,           MODEL, TABLE,    VOCAB,   EMBED,    HEAD,
      "/lm_head|/language_model.lm_head", "output")
 SLOT(FINAL_NORM,     MODEL, NORM,     ONE,     HIDDEN,   NORM,      "norm", "output_norm")
 SLOT(ATTN_NORM,      LAYER, NORM,     ONE,     HIDDEN,   NORM,      "input_layernorm", "attn_norm")
-SLOT(FFN_NORM,       LAYER, NORM,     ONE,     HIDDEN,   NORM,    
+SLOT(FFN_NORM,       LAYER, NORM,     ONE,     HIDDEN,   NORM,
      "post_attention_layernorm", "ffn_norm")
 SLOT(ATTN_SUB_NORM,  ATTN,  NORM,     ONE,     HEADS,    OPTIONAL,
      "self_attn.attn_sub_norm|self_attn.inner_attn_ln", "attn_sub_norm")
