@@ -20,14 +20,17 @@ static void show(const char *prompt)
         (void)tn_write_stream(TN_STDERR, prompt, strlen(prompt));
 }
 
-/* Whether the message continues after its last line. */
-static bool continues(struct tn_buf *message)
+/* Whether the message continues after its last line, which begins at `start`.  A blank line does
+ * not end a block; looking past all of them after each would take quadratic time. */
+static bool continues(struct tn_buf *message, size_t start, enum tn_message_state *state)
 {
-    const enum tn_message_state state = tn_message_state(message->data, message->n_bytes);
-    if (state == TN_MESSAGE_BACKSLASH)
+    if (*state != TN_MESSAGE_OPEN ||
+        !tn_prompt_is_blank(message->data + start, message->n_bytes - start))
+        *state = tn_message_state(message->data, message->n_bytes);
+    if (*state == TN_MESSAGE_BACKSLASH)
         message->data[message->n_bytes - 1] = '\n';
-    return state == TN_MESSAGE_BACKSLASH ||
-           (state == TN_MESSAGE_OPEN && tn_buf_append(message, "\n", 1));
+    return *state == TN_MESSAGE_BACKSLASH ||
+           (*state == TN_MESSAGE_OPEN && tn_buf_append(message, "\n", 1));
 }
 
 /* Removes the marks of the lines.  The end of the input ends a block. */
@@ -47,12 +50,15 @@ static enum tn_line read_lines(const char *prompt, const char *more, struct tn_b
                                struct tern_error *err)
 {
     bool interrupted;
+    size_t start = 0;
+    enum tn_message_state state = TN_MESSAGE_WHOLE;
     show(prompt);
     while (tn_read_line(tn_prompt_append, message, &interrupted, err)) {
         if (interrupted)
             return TN_LINE_INTERRUPT;
-        if (!continues(message))
+        if (!continues(message, start, &state))
             return TN_LINE_TEXT;
+        start = message->n_bytes;
         show(more);
     }
     if (err->status != TERN_OK)
