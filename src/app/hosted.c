@@ -127,8 +127,9 @@ static void share_memory(const struct tn_hosting *h, uint64_t *parts)
     if (h->n_models == 1 || (double)fixed + context <= (double)have)
         return;
     const double rest = have > fixed ? (double)(have - fixed) : 0;
+    const double share = context > 0 ? rest / context : 0; /* some models need none for it */
     for (uint32_t i = 0; i < h->n_models; i++)
-        parts[i] = needs[i].fixed + (uint64_t)(rest * ((double)needs[i].context / context));
+        parts[i] = needs[i].fixed + (uint64_t)((double)needs[i].context * share);
 }
 
 static tern_status plan_models(struct tn_hosting *h, struct tern_error *err)

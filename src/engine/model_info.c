@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Describes a model: layouts, sizes, and the bytes of its cache, state and tokens.
+ * Describes a model: its layouts and sizes, what a token reads, and the bytes of its cache and
+ * state for a whole context.
  */
 #include "engine/session.h"
 #include "model/state.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads a mapped model from the disk: all of it, or all but the experts.
+ * Reads a mapped model from the disk before it is used: all of it, or all but the weights of
+ * experts, which are read as tokens choose them.
  */
 #include "base/error.h"
 #include "engine/session.h"
