@@ -64,13 +64,14 @@ void tern_scheduler_cancel(struct tern_scheduler *s, uint64_t request)
         ;
 }
 
-/* Has every request in the batch been cancelled? */
+/* Has every request in the batch been cancelled?  An empty batch has none: draft heads run before
+ * the rows of their answers are added. */
 static bool is_batch_cancelled(const struct tern_scheduler *s)
 {
     for (uint32_t i = 0; i < s->steps.n_lanes; i++)
         if (s->steps.lanes[i].n_rows > 0 && !is_cancelled(s, s->steps.lanes[i].request))
             return false;
-    return true;
+    return s->steps.batch.n_rows > 0;
 }
 
 /* Ends all cancelled requests, queued or running. */

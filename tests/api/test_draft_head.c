@@ -19,6 +19,7 @@
 #include "base/compiler.h"
 #include "demo.h"
 #include "engine/session.h"
+#include "events.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/plan.h"
@@ -324,6 +325,35 @@ static void sequences_answer_as_without_drafts(void **state)
     }
 }
 
+/* Ids that the scheduler drafts for its only request, whose text repeats nothing. */
+static uint32_t count_scheduled(bool has_head)
+{
+    struct tern_scheduler *s;
+    struct tern_scheduler_params p;
+    const struct tern_request request = {.ids = ids, .n_ids = N_IDS, .max_tokens = N_NEW,
+                                         .ignore_eos = true, .n_draft = TERN_MAX_DRAFT,
+                                         .sampler = {.temperature = 1.3f, .top_p = 1,
+                                                     .repeat_penalty = 1, .seed = 3}};
+    uint32_t n_drafted = 0;
+    tern_scheduler_params_default(&p, model);
+    p.n_ctx = N_CTX;
+    p.no_draft_head = !has_head;
+    assert_ok(tern_scheduler_create(&s, engine, model, &p, &e));
+    assert_ok(tern_scheduler_submit(s, &request, &(uint64_t){0}, &e));
+    struct events events = {.scheduler = s};
+    for (const struct tern_event *event; (event = events_next(&events));)
+        n_drafted = event->result.n_drafted;
+    tern_scheduler_free(s);
+    return n_drafted;
+}
+
+static void the_head_drafts_for_a_single_sequence(void **state)
+{
+    (void)state;
+    assert_int_equal(count_scheduled(false), 0);
+    assert_true(count_scheduled(true) > 0); /* the first opportunity is always taken */
+}
+
 static uint64_t session_bytes(uint32_t n_draft)
 {
     struct tern_session *s;
@@ -363,6 +393,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_engine_drafts_the_same),
         cmocka_unit_test(an_interrupted_head_leaves_no_trace),
         cmocka_unit_test(sequences_answer_as_without_drafts),
+        cmocka_unit_test(the_head_drafts_for_a_single_sequence),
         cmocka_unit_test(the_plan_counts_the_head),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
