@@ -266,7 +266,7 @@ static void make_together(struct tern_embedder *e)
         };
         struct tern_error ignored;
         e->together = tn_alloc_zeroed(1, sizeof *e->together);
-        e->n_sequences = n;
+        e->n_sequences = e->together ? n : 0;
         if (e->together &&
             tn_workspace_init(e->together, e->engine, e->model, &params, &ignored) != TERN_OK)
             free_together(e);

@@ -21,7 +21,9 @@
 #include "engine/engine.h"
 #include "engine/session.h"
 #include "engine/thread_tuner.h"
+#include "failing_alloc.h"
 #include "plat/plat.h"
+#include "tern/embed.h"
 
 #define MODEL_PATH TERN_BUILD_DIR "/test_session.tern"
 #include "session_fixture.h"
@@ -473,6 +475,30 @@ static void a_callback_that_refused_text_is_not_called_again(void **state)
     tern_session_free(s);
 }
 
+/* They are then evaluated one after the other. */
+static void texts_are_embedded_without_memory_for_several_at_once(void **state)
+{
+    (void)state;
+    struct tern_embedder *embedder;
+    const struct tern_embed_ids texts[] = {{ids, 5}, {ids + 5, 7}};
+    const size_t n = tern_model_config(model)->hidden;
+    float *want = test_calloc(2 * n, sizeof *want), *got = test_calloc(2 * n, sizeof *got);
+    size_t n_done;
+    assert_ok(tern_embedder_create(&embedder, engine, model, NULL, &e));
+    for (size_t i = 0; i < TN_COUNT_OF(texts); i++)
+        assert_ok(tern_embed(embedder, texts[i].ids, texts[i].n_ids, want + i * n, &e));
+    fail_alloc_after(0);
+    const tern_status status =
+        tern_embed_list(embedder, texts, TN_COUNT_OF(texts), got, &n_done, NULL);
+    assert_true(fail_alloc_stop());
+    assert_int_equal(status, TERN_OK);
+    assert_int_equal(n_done, 2);
+    assert_memory_equal(got, want, 2 * n * sizeof *want);
+    tern_embedder_free(embedder);
+    test_free(want);
+    test_free(got);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +516,7 @@ int main(void)
         cmocka_unit_test(stop_strings_are_never_shown),
         cmocka_unit_test(a_callback_that_refused_text_is_not_called_again),
         cmocka_unit_test(a_prompt_with_a_bad_id_changes_nothing),
+        cmocka_unit_test(texts_are_embedded_without_memory_for_several_at_once),
         cmocka_unit_test(unfitting_parameters_are_refused_before_the_prompt_is_read),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
