@@ -206,8 +206,11 @@ static tern_status check_target(const char *path, struct tern_error *err)
         return TERN_OK;
     if (kind != TN_PATH_FILE)
         return tn_fail(err, TERN_OUTPUT, "%s: not a regular file", path);
-    if (tn_file_open_read(&file, path, err) != TERN_OK)
-        return TERN_OK; /* the rename reports the error */
+    const tern_status status = tn_file_open_read(&file, path, err);
+    if (status != TERN_OK)
+        return status == TERN_INPUT
+                   ? tn_fail(err, TERN_OUTPUT, "%s: not replaced: it cannot be read", path)
+                   : status;
     const uint64_t n_bytes = tn_file_size(file);
     bool is_own = n_bytes >= sizeof magic &&
                   tn_file_read_at(file, 0, magic, sizeof magic, err) == TERN_OK &&

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "demo.h"
+#include "failing_alloc.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/tern.h"
@@ -167,6 +168,9 @@ static void foreign_files_are_refused(void **state)
     /* Other files are not replaced. */
     put_file("my diary\n", 9);
     assert_int_equal(tern_session_save_cache(s, CACHE_PATH, &err), TERN_OUTPUT);
+    fail_alloc_once_after(0); /* the one that opens it */
+    assert_int_equal(tern_session_save_cache(s, CACHE_PATH, &err), TERN_MEMORY);
+    assert_true(fail_alloc_stop());
     assert_refused(s);
     assert_ok(tern_session_eval(s, ids, 4, NULL, &e));
     put_file("", 0); /* a failed attempt to save */
