@@ -159,9 +159,10 @@ void tn_net_wait(struct tn_net_item *items, size_t n_items, uint32_t timeout_ms)
     fds[n_items] = (WSAPOLLFD){.fd = wake_socket, .events = POLLRDNORM};
     int n = WSAPoll(fds, (ULONG)(n_items + 1), (INT)timeout_ms);
     for (size_t i = 0; i < n_items; i++) {
-        int happened = n > 0 ? fds[i].revents : 0;
+        /* An ignored entry gets POLLNVAL. */
+        int happened = n > 0 && fds[i].fd != INVALID_SOCKET ? fds[i].revents : 0;
         const int ends = POLLERR | POLLNVAL | (items[i].has_ended ? 0 : POLLRDNORM | POLLHUP);
-        items[i].can_read = fds[i].fd != INVALID_SOCKET && happened & ends;
+        items[i].can_read = happened & ends;
         items[i].can_write = happened & (POLLWRNORM | POLLERR);
         items[i].has_failed = happened & (POLLERR | POLLNVAL);
     }
