@@ -40,7 +40,6 @@ void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float 
 void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kernels *kernels,
                     struct tn_team *team);
 
-
 /* acts continues numbering after `before`. */
 void tn_acts_follow(struct tn_acts *acts, const struct tn_acts *before);
 /* Rows [row, row + n) of an input, with the formats made so far, as an input.  A single row out of

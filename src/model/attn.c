@@ -96,15 +96,6 @@ static struct tn_queries queries_from(const struct attn_task *task, const struct
     return (struct tn_queries){(float *)q->rows + i * dim, NULL};
 }
 
-/* The span that contains row t. */
-static const struct tn_span *span_of(const struct tn_forward *f, uint32_t t)
-{
-    const struct tn_span *span = f->batch->spans;
-    while (t - span->row >= span->n_rows)
-        span++;
-    return span;
-}
-
 /* The position of the only row of the batch. */
 static uint32_t only_position(const struct tn_forward *f)
 {
@@ -163,7 +154,7 @@ static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t 
     norm_heads(task, key, layer->vectors[TERN_ROLE_K_NORM], 1);
     rotate(task, key, t, 1);
     pad_heads(value, s->v + from, 1, c->head_dim, dim);
-    const struct tn_span *span = span_of(f, t);
+    const struct tn_span *span = tn_span_of(f, t);
     store_row(task, span, g, span->position + t - span->row, key, value);
 }
 
@@ -188,10 +179,10 @@ struct query_group {
 /* Memory is idle between the products with keys and with values.  Prefetches what it can deliver
  * meanwhile, starting after the bytes that attn_qk has already prefetched; attn_pv continues from
  * there. */
-#define ASKED_BY_QK 8192u
-#define ASKED_PER_QUERY 2048u
+#define PREFETCHED_BY_QK 8192u
+#define PREFETCHED_PER_QUERY 2048u
 
-static void ask_for(const void *p, uint32_t n_bytes)
+static void prefetch(const void *p, uint32_t n_bytes)
 {
     for (uint32_t i = 0; i < n_bytes; i += 64)
         TN_PREFETCH((const char *)p + i);
@@ -257,8 +248,8 @@ static void attend_block(const struct attn_task *task, const struct query_group 
         float *s = score + (size_t)i * TN_KV_BLOCK;
         uint32_t n = group->n_valid[i], before = group->n_before[i];
         if (f->n_tokens == 1 && n_pos == TN_KV_BLOCK)
-            ask_for((const char *)group->rows.v + ASKED_BY_QK + i * ASKED_PER_QUERY,
-                    ASKED_PER_QUERY);
+            prefetch((const char *)group->rows.v + PREFETCHED_BY_QK + i * PREFETCHED_PER_QUERY,
+                    PREFETCHED_PER_QUERY);
         if (n)
             out->sum[i] = k->exp_sum_f32(s + before, n - before, out->max[i]);
         /* Positions that this query may not see get weight +0, which changes no bit of a sum. */

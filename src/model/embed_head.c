@@ -23,7 +23,7 @@
 static void add_positions(struct tn_forward *f)
 {
     const struct tn_matrix *w = &f->weights->positions;
-    const struct tn_worker worker = {f->kernels, &f->s.threads[0]};
+    const struct tn_worker worker = tn_worker_of(f, 0);
     for (uint32_t k = 0; k < f->batch->n_spans && w->format; k++) {
         const struct tn_span *span = &f->batch->spans[k];
         for (uint32_t t = 0; t < span->n_rows; t++) {
@@ -40,7 +40,7 @@ void tn_embed(struct tn_forward *f, const uint32_t *ids)
 {
     const float scale = f->weights->config->embedding_scale;
     const struct tn_matrix *w = &f->weights->embed, *in = &f->weights->embed_in;
-    const struct tn_worker worker = {f->kernels, &f->s.threads[0]};
+    const struct tn_worker worker = tn_worker_of(f, 0);
     float *rows = in->format ? f->s.x : f->s.h;
     for (uint32_t t = 0; t < f->n_tokens; t++) {
         float *row = rows + (size_t)t * w->cols;
@@ -84,12 +84,12 @@ static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
     const struct head_task *task = arg;
     struct tn_forward *f = task->f;
     const struct tn_matrix *head = &f->weights->head;
-    const struct tn_worker worker = {f->kernels, &f->s.threads[i_thread]};
+    const struct tn_worker worker = tn_worker_of(f, i_thread);
     for (uint32_t i = begin; i < end && !tn_forward_should_stop(f, i_thread); i++) {
         const uint32_t first = i * HEAD_ROWS_PER_ITEM;
         const uint32_t last = TN_MIN(first + HEAD_ROWS_PER_ITEM, f->n_head_rows);
         multiply_rows(f, task->format, head, task->logits, first, last, &worker);
-        tn_leave_head_rows(f, first, last - first);
+        tn_release_head_rows(f, first, last - first);
     }
 }
 
@@ -102,9 +102,7 @@ static void multiply_head(struct tn_forward *f, float *logits)
     tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
     tn_team_for_runs(f->team, tn_div_ceil_u32(f->n_head_rows, HEAD_ROWS_PER_ITEM), 1, head_run,
                      &task);
-    if (f->is_decode)
-        f->counters.decode_weight_bytes +=
-            tn_layout_weight_bytes(head->layout, (uint64_t)head->rows * head->cols);
+    tn_count_bytes(f, tn_layout_weight_bytes(head->layout, (uint64_t)head->rows * head->cols));
 }
 
 /* ---- head: search for the best rows ---- */
@@ -145,7 +143,7 @@ static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_threa
          * pages of the first planes, with the neighbouring pages that the system maps, would be
          * nearly all of the head. */
         if (n_read > 0)
-            tn_leave_head_rows(f, row, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - row));
+            tn_release_head_rows(f, row, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - row));
     }
 }
 
@@ -223,8 +221,7 @@ static void search_head(struct tn_forward *f, const struct tn_logits_row *wanted
     }
     learn_first(f, &s[0]);
     for (uint32_t i = 0; i < n; i++) {
-        if (f->is_decode)
-            f->counters.decode_weight_bytes += search_bytes(&s[i]);
+        tn_count_bytes(f, search_bytes(&s[i]));
         f->counters.head_rows += s[i].w->rows;
         f->counters.head_exact += s[i].n_rows[n_stages - 1];
     }
@@ -308,7 +305,7 @@ static void rotate_rows(const struct tn_forward *f, float *x, uint32_t n, const 
 static void narrow(struct tn_forward *f, float *dst, float *x, uint32_t n)
 {
     const struct tn_matrix *w = &f->weights->embed_out;
-    const struct tn_worker worker = {f->kernels, &f->s.threads[0]};
+    const struct tn_worker worker = tn_worker_of(f, 0);
     rotate_rows(f, x, n, w);
     const struct tn_format *format = tn_matrix_format(f, w);
     tn_acts_set(&f->s.in, x, NULL, 0, n, w->cols);

@@ -116,6 +116,20 @@ static inline size_t tn_rope_at(const struct tn_forward *f, uint32_t i_rope, uin
     return ((size_t)i_rope * f->n_tokens + t) * f->weights->rope_half;
 }
 
+static inline struct tn_worker tn_worker_of(const struct tn_forward *f, uint32_t i_thread)
+{
+    return (struct tn_worker){f->kernels, &f->s.threads[i_thread]};
+}
+
+/* The span that contains row t. */
+static inline const struct tn_span *tn_span_of(const struct tn_forward *f, uint32_t t)
+{
+    const struct tn_span *span = f->batch->spans;
+    while (t - span->row >= span->n_rows)
+        span++;
+    return span;
+}
+
 /* Computes the constants of all evaluations; weights and scratch memory must be set. */
 void tn_forward_prepare(struct tn_forward *f);
 

@@ -376,7 +376,7 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
 /* ---- exact logits ---- */
 
 /* The rows are far apart in memory: prefetches all of them before the first is used. */
-static void ask_for_batch(const struct tn_bit_planes *w, uint32_t begin, const uint32_t *rows,
+static void prefetch_rows(const struct tn_bit_planes *w, uint32_t begin, const uint32_t *rows,
                           uint32_t n)
 {
     for (uint32_t k = 0; k < TN_MIN(n, TN_HEAD_UNPACK_ROWS); k++)
@@ -392,10 +392,10 @@ void tn_head_score(const struct tn_head_search *s, uint32_t begin, const uint32_
 {
     const struct tn_bit_planes *w = s->w;
     float scales[TN_HEAD_UNPACK_ROWS], logits[TN_HEAD_UNPACK_ROWS];
-    ask_for_batch(w, begin, rows, n);
+    prefetch_rows(w, begin, rows, n);
     while (n > 0) {
         const uint32_t m = TN_MIN(n, TN_HEAD_UNPACK_ROWS);
-        ask_for_batch(w, begin, rows + m, n - m);
+        prefetch_rows(w, begin, rows + m, n - m);
         for (uint32_t k = 0; k < m; k++) {
             s->kernels->unpack_planes(unpacked + (size_t)k * w->cols, w, begin + rows[k]);
             scales[k] = w->scales[begin + rows[k]];

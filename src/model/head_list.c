@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "file/model_file.h"
 #include "model/acts.h"
+#include "model/counters.h"
 #include "model/head.h"
 
 /* Listed rows per parallel item. */
@@ -23,7 +24,7 @@ struct list_task {
     float *logits;
 };
 
-void tn_leave_head_rows(const struct tn_forward *f, uint32_t row, uint32_t n)
+void tn_release_head_rows(const struct tn_forward *f, uint32_t row, uint32_t n)
 {
     const struct tn_matrix *w = &f->weights->head;
     uint64_t begin = 0, end = 0;
@@ -54,7 +55,7 @@ static void score_item(void *arg, uint32_t i_item, uint32_t i_thread)
         const uint32_t first = rows[i] / TN_HEAD_ITEM_ROWS * TN_HEAD_ITEM_ROWS;
         next = block_end(rows, i, end, TN_HEAD_ITEM_ROWS);
         tn_head_score(task->search, 0, rows + i, next - i, f->s.threads[i_thread].unpacked);
-        tn_leave_head_rows(f, first, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - first));
+        tn_release_head_rows(f, first, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - first));
     }
 }
 
@@ -66,9 +67,8 @@ static void list_planes(struct tn_forward *f, const struct tn_head_need *need, c
         .w = w, .kernels = f->kernels, .x = x, .logits = logits};
     struct list_task task = {.f = f, .need = need, .search = &search};
     tn_team_for(f->team, tn_div_ceil_u32(need->n_only, LISTED_PER_ITEM), score_item, &task);
-    if (f->is_decode)
-        f->counters.decode_weight_bytes +=
-            need->n_only * tn_plane_row_bytes(w->cols, tn_bit_planes_bits(w->n_planes));
+    tn_count_bytes(f,
+                   need->n_only * tn_plane_row_bytes(w->cols, tn_bit_planes_bits(w->n_planes)));
     f->counters.head_rows += w->rows;
     f->counters.head_exact += need->n_only;
 }
@@ -80,7 +80,7 @@ static void block_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct list_task *task = arg;
     struct tn_forward *f = task->f;
-    const struct tn_worker worker = {f->kernels, &f->s.threads[i_thread]};
+    const struct tn_worker worker = tn_worker_of(f, i_thread);
     const struct tn_matrix *head = &f->weights->head;
     const uint32_t *rows = task->need->only, block = rows[i_item] / TN_GEMM_ROWS;
     if (i_item > 0 && rows[i_item - 1] / TN_GEMM_ROWS == block)
@@ -90,7 +90,7 @@ static void block_item(void *arg, uint32_t i_item, uint32_t i_thread)
     float *dst = task->logits + first;
     const struct tn_mul m = {dst, head->rows, 0, head, first, n, &f->s.in, &worker};
     tn_format_mul(task->format, &m);
-    tn_leave_head_rows(f, first, n);
+    tn_release_head_rows(f, first, n);
 }
 
 static void list_blocks(struct tn_forward *f, const struct tn_head_need *need, float *x,
@@ -106,9 +106,8 @@ static void list_blocks(struct tn_forward *f, const struct tn_head_need *need, f
     uint32_t n_blocks = 0;
     for (uint32_t i = 0; i < need->n_only; n_blocks++)
         i = block_end(need->only, i, need->n_only, TN_GEMM_ROWS);
-    if (f->is_decode)
-        f->counters.decode_weight_bytes += tn_layout_weight_bytes(
-            head->layout, (uint64_t)n_blocks * TN_GEMM_ROWS * head->cols);
+    tn_count_bytes(f, tn_layout_weight_bytes(head->layout,
+                                             (uint64_t)n_blocks * TN_GEMM_ROWS * head->cols));
 }
 
 void tn_list_head(struct tn_forward *f, const struct tn_head_need *need, float *x, float *logits)

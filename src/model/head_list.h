@@ -15,6 +15,6 @@ void tn_list_head(struct tn_forward *f, const struct tn_head_need *need, float *
 
 /* Reports that rows [row, row + n) are no longer needed; both are multiples of the layout's
  * blocks. */
-void tn_leave_head_rows(const struct tn_forward *f, uint32_t row, uint32_t n);
+void tn_release_head_rows(const struct tn_forward *f, uint32_t row, uint32_t n);
 
 #endif

@@ -75,8 +75,7 @@ static void multiply_blocks(void *arg, uint32_t begin, uint32_t end, uint32_t i_
 
 static void count_weights(struct tn_forward *f, const struct tn_matrix *w, uint64_t n_weights)
 {
-    if (f->is_decode)
-        f->counters.decode_weight_bytes += tn_layout_weight_bytes(w->layout, n_weights);
+    tn_count_bytes(f, tn_layout_weight_bytes(w->layout, n_weights));
 }
 
 static void count_matrix(struct tn_forward *f, const struct tn_matrix *w)
@@ -179,16 +178,10 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct tn_worker worker = tn_worker_of(f, i_thread);
     const struct tn_thread_scratch *scratch = worker.scratch;
     const bool is_first = *scratch->col_sum_of != f->n_col_sums; /* for this thread */
-    uint32_t first = i_item * task->cols_per_item;
-    uint32_t n = TN_MIN(task->cols_per_item, task->n_active - first);
-    for (uint32_t row = 0; row < task->padded_rows; row += TN_C2_MAX_ROWS) {
-        uint32_t row_end = TN_MIN(row + TN_C2_MAX_ROWS, task->padded_rows);
-        int32_t *dst = is_first ? scratch->col_sum + row : scratch->sum;
-        task->w->format->mul_cols(dst, task->w, row, row_end, task->cols + first, task->x + first,
-                                  n, &worker);
-        if (!is_first)
-            tn_add_sums(scratch->col_sum + row, dst, row_end - row);
-    }
+    const uint32_t first = i_item * task->cols_per_item;
+    const uint32_t n = TN_MIN(task->cols_per_item, task->n_active - first);
+    tn_add_columns(scratch->col_sum, is_first, task->w, task->padded_rows, task->cols + first,
+                   task->x + first, n, &worker);
     *scratch->col_sum_of = f->n_col_sums;
 }
 

@@ -19,7 +19,8 @@
 /* More than one, so that a busy core may take fewer. */
 #define COL_ITEMS_PER_THREAD 2u
 
-void tn_add_sums(int32_t *sum, const int32_t *part, uint32_t n)
+/* sum += part; n a multiple of 4. */
+static void add_sums(int32_t *sum, const int32_t *part, uint32_t n)
 {
     typedef int32_t vec __attribute__((vector_size(16), may_alias));
     for (uint32_t i = 0; i < n; i += 4)
@@ -115,17 +116,16 @@ struct cols_task {
     uint32_t cols_per_item;
 };
 
-/* sum [padded] = or += the n columns. */
-static void add_columns(const struct cols_task *task, int32_t *sum, bool is_first,
-                        const uint32_t *cols, const int8_t *x, uint32_t n,
-                        const struct tn_worker *worker)
+void tn_add_columns(int32_t *sum, bool is_first, const struct tn_matrix *w, uint32_t padded,
+                    const uint32_t *cols, const int8_t *x, uint32_t n,
+                    const struct tn_worker *worker)
 {
-    for (uint32_t row = 0; row < task->padded; row += TN_C2_MAX_ROWS) {
-        const uint32_t row_end = TN_MIN(row + TN_C2_MAX_ROWS, task->padded);
+    for (uint32_t row = 0; row < padded; row += TN_C2_MAX_ROWS) {
+        const uint32_t row_end = TN_MIN(row + TN_C2_MAX_ROWS, padded);
         int32_t *dst = is_first ? sum + row : worker->scratch->sum;
-        task->w->format->mul_cols(dst, task->w, row, row_end, cols, x, n, worker);
+        w->format->mul_cols(dst, w, row, row_end, cols, x, n, worker);
         if (!is_first)
-            tn_add_sums(sum + row, dst, row_end - row);
+            add_sums(sum + row, dst, row_end - row);
     }
 }
 
@@ -147,8 +147,8 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
             cols[i] += first;
         }
         if (is_first || n_active > 0)
-            add_columns(task, worker.scratch->col_sum + (size_t)t * task->padded, is_first, cols, x,
-                        n_active, &worker);
+            tn_add_columns(worker.scratch->col_sum + (size_t)t * task->padded, is_first, task->w,
+                           task->padded, cols, x, n_active, &worker);
     }
     *worker.scratch->col_sum_of = f->n_col_sums;
 }
@@ -162,7 +162,7 @@ void tn_finish_cols(struct tn_forward *f, const struct tn_product *p, uint32_t p
         if (*scratch->col_sum_of != f->n_col_sums)
             continue; /* this thread had no items */
         if (sum)
-            tn_add_sums(sum, scratch->col_sum, f->n_tokens * padded);
+            add_sums(sum, scratch->col_sum, f->n_tokens * padded);
         else
             sum = scratch->col_sum;
     }

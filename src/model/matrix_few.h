@@ -8,13 +8,10 @@
 
 #include "model/matrix.h"
 
-static inline struct tn_worker tn_worker_of(const struct tn_forward *f, uint32_t i_thread)
-{
-    return (struct tn_worker){f->kernels, &f->s.threads[i_thread]};
-}
-
-/* sum += part; n a multiple of 4. */
-void tn_add_sums(int32_t *sum, const int32_t *part, uint32_t n);
+/* sum [padded] = or += the n columns `cols` of w times x; padded: rows of w, padded. */
+void tn_add_columns(int32_t *sum, bool is_first, const struct tn_matrix *w, uint32_t padded,
+                    const uint32_t *cols, const int8_t *x, uint32_t n,
+                    const struct tn_worker *worker);
 
 /* Adds the threads' sums in col_sum, [f->n_tokens][padded] for each thread that took part in
  * product number f->n_col_sums, and writes the result of the product. */

@@ -11,11 +11,6 @@
 #include "model/ffn.h"
 #include "model/mixer.h"
 
-static float *take_f32(struct tn_arena *arena, size_t n)
-{
-    return tn_arena_take(arena, n * sizeof(float));
-}
-
 static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
                           const struct tn_weights *weights, uint32_t n_batch)
 {
@@ -39,7 +34,7 @@ static void layout_search(struct tn_head_search *out, struct tn_arena *arena,
     struct tn_head_search s = {0};
     s.x16 = tn_arena_take(arena, tn_align_up(c->hidden, TN_PLANE_COLS) * sizeof(int16_t));
     s.sums = tn_arena_take(arena, c->vocab * sizeof(double));
-    s.group_best = take_f32(arena, c->vocab / TN_HEAD_GROUP_ROWS + 1);
+    s.group_best = tn_take_f32(arena, c->vocab / TN_HEAD_GROUP_ROWS + 1);
     s.counts =
         tn_arena_take(arena, (c->vocab / TN_HEAD_ITEM_ROWS + 1) * sizeof(struct tn_head_count));
     if (out)
@@ -101,7 +96,7 @@ static void layout_logits(struct tn_scratch *s, struct tn_arena *arena,
     const struct tern_file_config *c = weights->config;
     const uint32_t n_searches = tn_head_is_searchable(weights) ? input->n_logits : 0;
     s->wanted = tn_arena_take(arena, input->n_batch * sizeof *s->wanted);
-    s->logits = take_f32(arena, (size_t)input->n_logits * c->vocab);
+    s->logits = tn_take_f32(arena, (size_t)input->n_logits * c->vocab);
     s->searches = n_searches ? tn_arena_take(arena, n_searches * sizeof *s->searches) : NULL;
     for (uint32_t i = 0; i < n_searches; i++)
         layout_search(s->searches ? &s->searches[i] : NULL, arena, c);
@@ -113,7 +108,7 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
 {
     s->active = tn_arena_take(arena, weights->n_listed * sizeof(uint32_t));
     s->active_x = tn_arena_take(arena, weights->n_listed);
-    s->active_gate = take_f32(arena, weights->n_listed);
+    s->active_gate = tn_take_f32(arena, weights->n_listed);
     layout_logits(s, arena, weights, input);
     layout_sequences(s, arena, weights, input);
 }
@@ -137,13 +132,13 @@ void tn_acts_layout(struct tn_acts *out, struct tn_arena *arena,
         rounded = TN_MAX(rounded, x16_bytes(&all[i], n) + x8_bytes(&all[i], n));
     *out = (struct tn_acts){.i8_stride = tn_kern_pad(widths->of[TN_ACT_I8])};
     out->i8 = tn_arena_take(arena, n * out->i8_stride);
-    out->i8_scale = take_f32(arena, n);
+    out->i8_scale = tn_take_f32(arena, n);
     out->i8_sum = tn_arena_take(arena, n * sizeof(int32_t));
     out->prep = tn_arena_take(arena, TN_PREP_R2_BYTES(widths->of[TN_ACT_PREP]));
     unsigned char *x = tn_arena_take(arena, rounded);
     out->x16 = x;
     out->x8 = arena->base ? x + x16_bytes(widths, n) : NULL;
-    out->f32_own = take_f32(arena, n * tn_kern_pad(widths->of[TN_ACT_F32]));
+    out->f32_own = tn_take_f32(arena, n * tn_kern_pad(widths->of[TN_ACT_F32]));
 }
 
 /* The memory of a mixer or feed-forward, at an arena offset that all of them share: only one of
@@ -188,9 +183,9 @@ static void layout_drafts(struct tn_scratch *s, struct tn_arena *arena,
 {
     const size_t hidden = weights->config->hidden;
     const bool has_drafts = tn_workspace_has_drafts(weights, input);
-    s->draft_states = has_drafts ? take_f32(arena, input->n_batch * hidden) : NULL;
-    s->draft_input = has_drafts ? take_f32(arena, TN_DRAFT_ROWS * 2 * hidden) : NULL;
-    s->draft_last = has_drafts ? take_f32(arena, hidden) : NULL;
+    s->draft_states = has_drafts ? tn_take_f32(arena, input->n_batch * hidden) : NULL;
+    s->draft_input = has_drafts ? tn_take_f32(arena, TN_DRAFT_ROWS * 2 * hidden) : NULL;
+    s->draft_last = has_drafts ? tn_take_f32(arena, hidden) : NULL;
 }
 
 static bool is_parallel(const struct tern_file_config *c)
@@ -206,13 +201,13 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     const struct tern_file_config *c = weights->config;
     size_t n = input->n_batch;
 
-    s->h = take_f32(arena, n * c->hidden);
-    s->x = take_f32(arena, n * c->hidden);
-    s->beside = is_parallel(c) ? take_f32(arena, n * c->hidden) : NULL;
+    s->h = tn_take_f32(arena, n * c->hidden);
+    s->x = tn_take_f32(arena, n * c->hidden);
+    s->beside = is_parallel(c) ? tn_take_f32(arena, n * c->hidden) : NULL;
     tn_acts_layout(&s->in, arena, weights->widths, input->inputs, n);
     layout_parts(s, arena, weights, input);
-    s->cos = take_f32(arena, weights->n_ropes * n * weights->rope_half);
-    s->sin = take_f32(arena, weights->n_ropes * n * weights->rope_half);
+    s->cos = tn_take_f32(arena, weights->n_ropes * n * weights->rope_half);
+    s->sin = tn_take_f32(arena, weights->n_ropes * n * weights->rope_half);
     s->inv_freq =
         tn_arena_take(arena, weights->n_ropes * weights->rope_half * sizeof *s->inv_freq);
     layout_drafts(s, arena, weights, input);

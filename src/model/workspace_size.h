@@ -43,6 +43,11 @@ static_assert(TN_DRAFT_WINDOW + 2 * TN_DRAFT_ROWS <= TN_DRAFT_BLOCKS * TN_KV_BLO
  * same rows do not collide in a quarter of the first-level cache. */
 #define TN_SUM_STRIDE (TN_GEMM_ROWS + 16u)
 
+static inline float *tn_take_f32(struct tn_arena *arena, size_t n)
+{
+    return tn_arena_take(arena, n * sizeof(float));
+}
+
 /* Lays out the scratch memory of layers of one kind at *out and in the arena, with room for the
  * largest of them.  out NULL: only counts, like the arena. */
 typedef void tn_scratch_layout_fn(void *out, struct tn_arena *arena,

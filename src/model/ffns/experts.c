@@ -20,7 +20,7 @@
 #include "model/acts.h"
 #include "model/counters.h"
 #include "model/ffn.h"
-#include "model/matrix_few.h"
+#include "model/matrix.h"
 
 #define ROUTER_ROWS 16u /* rows per item of parallel work */
 #define GROUP_ROWS 64u  /* maximum rows of the batch that a group gathers */
@@ -212,14 +212,6 @@ static void multiply(const struct tn_forward *f, uint32_t expert, struct tn_mul 
     tn_format_mul(tn_matrix_format(f, &w), &m);
 }
 
-/* Counts n matrices of a stack. */
-static void count_weights(struct tn_forward *f, const struct tn_matrix *w, uint32_t n)
-{
-    if (f->is_decode)
-        f->counters.decode_weight_bytes +=
-            n * tn_layout_weight_bytes(w->layout, (uint64_t)w->rows * w->cols);
-}
-
 static void clamp(float *gate, float *up, uint32_t n, float limit)
 {
     for (uint32_t i = 0; i < n; i++) { /* NaN stays NaN */
@@ -321,7 +313,7 @@ static void down_item(void *arg, uint32_t i_item, uint32_t i_thread)
 static void prepare(struct tn_forward *f, struct tn_acts *x, const struct tn_matrix *w, uint32_t n)
 {
     tn_acts_derive(x, tn_matrix_format(f, w)->act, f->kernels, f->team);
-    count_weights(f, w, n);
+    tn_count_bytes(f, n * tn_layout_weight_bytes(w->layout, (uint64_t)w->rows * w->cols));
 }
 
 static void gate_and_up(struct task *task)
@@ -418,22 +410,22 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
     const struct tern_file_config *c = weights->config;
     const size_t n = input->n_batch, n_pairs = n * c->n_experts_used;
     struct scratch s = {
-        .router = tn_arena_take(arena, n * c->n_experts * sizeof(float)),
+        .router = tn_take_f32(arena, n * c->n_experts),
         .experts = tn_arena_take(arena, n_pairs * sizeof(uint32_t)),
-        .weights = tn_arena_take(arena, n_pairs * sizeof(float)),
+        .weights = tn_take_f32(arena, n_pairs),
         .pairs = tn_arena_take(arena, n_pairs * sizeof(uint32_t)),
         .rows = tn_arena_take(arena, n_pairs * sizeof(uint32_t)),
         .ends = tn_arena_take(arena, c->n_experts * sizeof(uint32_t)),
         .groups = tn_arena_take(arena, (TN_MIN(n_pairs, (size_t)c->n_experts) +
                                         n_pairs / GROUP_ROWS) * sizeof(struct group)),
-        .gate = tn_arena_take(arena, n_pairs * c->expert_ffn * sizeof(float)),
-        .out = tn_arena_take(arena, n_pairs * c->hidden * sizeof(float)),
+        .gate = tn_take_f32(arena, n_pairs * c->expert_ffn),
+        .out = tn_take_f32(arena, n_pairs * c->hidden),
     };
     tn_acts_layout(&s.down, arena, weights->down_widths, input->inputs, n_pairs);
     if (c->shared_ffn > 0) {
-        s.shared_gate = tn_arena_take(arena, n * c->shared_ffn * sizeof(float));
-        s.shared_out = tn_arena_take(arena, n * c->hidden * sizeof(float));
-        s.shared_router = tn_arena_take(arena, n * sizeof(float));
+        s.shared_gate = tn_take_f32(arena, n * c->shared_ffn);
+        s.shared_out = tn_take_f32(arena, n * c->hidden);
+        s.shared_router = tn_take_f32(arena, n);
         tn_acts_layout(&s.shared_down, arena, weights->shared_widths, input->inputs, n);
     }
     struct scratch *scratch = out;

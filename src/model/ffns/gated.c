@@ -169,8 +169,8 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
             n_up = TN_MAX(n_up, n);
     }
     const struct scratch s = {
-        .gate = tn_arena_take(arena, input->n_batch * n_gate * sizeof(float)),
-        .up = tn_arena_take(arena, input->n_batch * n_up * sizeof(float)),
+        .gate = tn_take_f32(arena, input->n_batch * n_gate),
+        .up = tn_take_f32(arena, input->n_batch * n_up),
     };
     if (out)
         *(struct scratch *)out = s;

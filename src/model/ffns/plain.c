@@ -53,7 +53,7 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
     for (uint32_t i = 0; i < tn_n_all_layers(weights->config); i++)
         if (weights->layers[i].spec->ffn == TERN_FFN_PLAIN)
             n = TN_MAX(n, (size_t)weights->layers[i].dims.ffn);
-    const struct scratch s = {.up = tn_arena_take(arena, input->n_batch * n * sizeof(float))};
+    const struct scratch s = {.up = tn_take_f32(arena, input->n_batch * n)};
     if (out)
         *(struct scratch *)out = s;
 }

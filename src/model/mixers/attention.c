@@ -115,11 +115,6 @@ static struct needs needs_of(const struct tn_weights *weights)
     return most;
 }
 
-static float *take_f32(struct tn_arena *arena, size_t n)
-{
-    return tn_arena_take(arena, n * sizeof(float));
-}
-
 static uint16_t *take_scales(struct tn_arena *arena, size_t n_rows, size_t dim)
 {
     return tn_arena_take(arena, n_rows * tn_kv_q8_scales((uint32_t)dim) * sizeof(uint16_t));
@@ -128,7 +123,10 @@ static uint16_t *take_scales(struct tn_arena *arena, size_t n_rows, size_t dim)
 static struct tn_attn_state take_state(struct tn_arena *arena, size_t n, size_t dim)
 {
     return (struct tn_attn_state){
-        .max = take_f32(arena, n), .sum = take_f32(arena, n), .out = take_f32(arena, n * dim)};
+        .max = tn_take_f32(arena, n),
+        .sum = tn_take_f32(arena, n),
+        .out = tn_take_f32(arena, n * dim),
+    };
 }
 
 static void layout_thread(struct tn_attn_thread *out, struct tn_arena *arena,
@@ -136,12 +134,12 @@ static void layout_thread(struct tn_attn_thread *out, struct tn_arena *arena,
 {
     const size_t n = most->group, dim = most->dim;
     const struct tn_attn_thread t = {
-        .kv_row = take_f32(arena, 2 * dim),
-        .queries = {take_f32(arena, n * dim), take_scales(arena, n, dim)},
+        .kv_row = tn_take_f32(arena, 2 * dim),
+        .queries = {tn_take_f32(arena, n * dim), take_scales(arena, n, dim)},
         .n_valid = tn_arena_take(arena, n * sizeof(uint32_t)),
         .n_before = tn_arena_take(arena, n * sizeof(uint32_t)),
         .is_first = tn_arena_take(arena, n),
-        .score = take_f32(arena, n * TN_KV_BLOCK),
+        .score = tn_take_f32(arena, n * TN_KV_BLOCK),
         .part = take_state(arena, n, dim),
         .total = take_state(arena, n, dim),
     };
@@ -155,14 +153,14 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
     const struct needs most = needs_of(weights);
     const size_t n = input->n_batch, n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
     struct tn_attn_scratch s = {
-        .q = take_f32(arena, n * most.q),
-        .k = take_f32(arena, n * most.kv),
-        .v = take_f32(arena, n * most.kv),
-        .att = take_f32(arena, n * most.q),
-        .gate = take_f32(arena, n * most.gate),
+        .q = tn_take_f32(arena, n * most.q),
+        .k = tn_take_f32(arena, n * most.kv),
+        .v = tn_take_f32(arena, n * most.kv),
+        .att = tn_take_f32(arena, n * most.q),
+        .gate = tn_take_f32(arena, n * most.gate),
         .blocks = take_state(arena, n_blocks * most.n_head, most.dim),
     };
-    s.q_rot = most.is_padded ? take_f32(arena, n * most.q_padded) : s.q;
+    s.q_rot = most.is_padded ? tn_take_f32(arena, n * most.q_padded) : s.q;
     s.queries.rows = s.q_rot;
     if (input->kv == TN_KV_Q8)
         s.queries = (struct tn_queries){tn_arena_take(arena, n * most.q_padded),

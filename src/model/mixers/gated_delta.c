@@ -95,9 +95,7 @@ static void convolve_item(void *arg, uint32_t t, uint32_t i_thread)
 {
     const struct task *task = arg;
     const struct tn_layer_dims *d = &task->layer->dims;
-    const struct tn_span *span = task->f->batch->spans;
-    while (t - span->row >= span->n_rows)
-        span++;
+    const struct tn_span *span = tn_span_of(task->f, t);
     const float *before = state_of(task, span).inputs;
     const float *taps = task->layer->vectors[TERN_ROLE_DELTA_CONV];
     const uint32_t n_before = d->conv_taps - 1u, in_span = t - span->row;
@@ -394,11 +392,6 @@ static struct tn_layer_dims largest_of(const struct tn_weights *weights, size_t 
     return most;
 }
 
-static float *take_f32(struct tn_arena *arena, size_t n)
-{
-    return tn_arena_take(arena, n * sizeof(float));
-}
-
 static void layout(void *out, struct tn_arena *arena, const struct tn_weights *weights,
                    const struct tn_workspace_input *input)
 {
@@ -408,21 +401,21 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
     const size_t n_value = tn_delta_n_value(&most);
     struct scratch *scratch = out;
     const struct scratch s = {
-        .u = take_f32(arena, n * most.channels),
-        .c = take_f32(arena, n * most.channels),
-        .z = take_f32(arena, n * n_values),
-        .b = take_f32(arena, n * most.n_head),
-        .a = take_f32(arena, n * most.n_head),
-        .o = take_f32(arena, n * n_values),
-        .ones = take_f32(arena, most.channels),
+        .u = tn_take_f32(arena, n * most.channels),
+        .c = tn_take_f32(arena, n * most.channels),
+        .z = tn_take_f32(arena, n * n_values),
+        .b = tn_take_f32(arena, n * most.n_head),
+        .a = tn_take_f32(arena, n * most.n_head),
+        .o = tn_take_f32(arena, n * n_values),
+        .ones = tn_take_f32(arena, most.channels),
     };
     for (uint32_t i = 0; i < input->n_threads; i++) {
         const struct thread t = {
-            .pairs = take_f32(arena, 2 * CHUNK * n_key),
-            .products = take_f32(arena, 2 * CHUNK * n_value),
-            .dots = take_f32(arena, 2 * CHUNK * CHUNK),
-            .sums = take_f32(arena, 2 * n_value),
-            .matrix = take_f32(arena, most.head_dim * n_value),
+            .pairs = tn_take_f32(arena, 2 * CHUNK * n_key),
+            .products = tn_take_f32(arena, 2 * CHUNK * n_value),
+            .dots = tn_take_f32(arena, 2 * CHUNK * CHUNK),
+            .sums = tn_take_f32(arena, 2 * n_value),
+            .matrix = tn_take_f32(arena, most.head_dim * n_value),
         };
         if (scratch)
             scratch->threads[i] = t;
