@@ -50,7 +50,7 @@ void tn_cache_pool_hold(struct tn_cache_pool *pool, const unsigned char *block)
     pool->refs[number_of(pool, block)]++;
 }
 
-void tn_cache_pool_leave(struct tn_cache_pool *pool, const unsigned char *block)
+void tn_cache_pool_release(struct tn_cache_pool *pool, const unsigned char *block)
 {
     const uint32_t i = number_of(pool, block);
     if (--pool->refs[i] == 0)

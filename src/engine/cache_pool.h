@@ -34,7 +34,7 @@ void tn_cache_pool_fini(struct tn_cache_pool *pool);
 unsigned char *tn_cache_pool_take(struct tn_cache_pool *pool);
 /* Increments or decrements the reference count. */
 void tn_cache_pool_hold(struct tn_cache_pool *pool, const unsigned char *block);
-void tn_cache_pool_leave(struct tn_cache_pool *pool, const unsigned char *block);
+void tn_cache_pool_release(struct tn_cache_pool *pool, const unsigned char *block);
 bool tn_cache_pool_is_shared(const struct tn_cache_pool *pool, const unsigned char *block);
 
 #endif

@@ -63,7 +63,7 @@ static uint32_t loss(const struct tn_checkpoints *c, const struct tn_checkpoint 
     return one->position - before;
 }
 
-static bool goes_before(const struct tn_checkpoints *c, const struct tn_checkpoint *a,
+static bool is_evicted_before(const struct tn_checkpoints *c, const struct tn_checkpoint *a,
                         const struct tn_checkpoint *b)
 {
     if (importance(a) != importance(b))
@@ -75,7 +75,7 @@ static bool goes_before(const struct tn_checkpoints *c, const struct tn_checkpoi
 
 static void free_one(struct tn_checkpoints *c, struct tn_checkpoint *one)
 {
-    tn_cache_pool_leave(&c->pool, one->kept);
+    tn_cache_pool_release(&c->pool, one->kept);
     *one = (struct tn_checkpoint){0};
 }
 
@@ -84,7 +84,7 @@ static void evict(struct tn_checkpoints *c, enum tn_mark mark)
     struct tn_checkpoint *first = NULL;
     for (uint32_t k = 0; k < c->pool.n_blocks; k++) {
         struct tn_checkpoint *one = &c->list[k];
-        if (one->kept && importance(one) <= mark && (!first || goes_before(c, one, first)))
+        if (one->kept && importance(one) <= mark && (!first || is_evicted_before(c, one, first)))
             first = one;
     }
     if (first)

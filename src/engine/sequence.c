@@ -24,7 +24,7 @@ static bool own_last_block(struct tn_sequence *s)
     if (!own)
         return false;
     memcpy(own, s->blocks[i], s->pool->block_bytes);
-    tn_cache_pool_leave(s->pool, s->blocks[i]);
+    tn_cache_pool_release(s->pool, s->blocks[i]);
     s->blocks[i] = own;
     return true;
 }
@@ -97,7 +97,7 @@ uint32_t tn_sequence_truncate(struct tn_sequence *s, uint32_t n)
     if (s->state)
         tn_checkpoints_drop(s->checkpoints, s->number, s->n_past);
     while (s->n_blocks > tn_div_ceil_u32(s->n_past, TN_KV_BLOCK))
-        tn_cache_pool_leave(s->pool, s->blocks[--s->n_blocks]);
+        tn_cache_pool_release(s->pool, s->blocks[--s->n_blocks]);
     return s->n_past;
 }
 

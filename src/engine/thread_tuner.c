@@ -59,9 +59,9 @@ bool tn_thread_tuner_is_done(const struct tn_thread_tuner *c)
 
 uint32_t tn_thread_tuner_threads(const struct tn_thread_tuner *c)
 {
-    return c->is_confirming           ? c->candidates[0]
+    return c->is_confirming             ? c->candidates[0]
            : tn_thread_tuner_is_done(c) ? c->choice
-                                     : c->candidates[c->current];
+                                        : c->candidates[c->current];
 }
 
 static void sort(uint64_t *sorted, const uint64_t *values, uint32_t n)
@@ -154,7 +154,7 @@ void tn_thread_tuner_feed(struct tn_thread_tuner *c, uint64_t token_ns)
 }
 
 uint64_t tn_thread_cache_key(const struct tern_sysinfo *m, const struct tern_plan *plan,
-                          uint64_t model_hash)
+                             uint64_t model_hash)
 {
     struct {
         char cpu_name[64];

@@ -48,7 +48,7 @@ bool tn_thread_tuner_is_done(const struct tn_thread_tuner *c);
 
 /* Hash of the inputs of a choice: processor, cores, level, quota, planned count, model. */
 uint64_t tn_thread_cache_key(const struct tern_sysinfo *machine, const struct tern_plan *plan,
-                          uint64_t model_hash);
+                             uint64_t model_hash);
 
 /* Path of the cache file (tn_free); NULL: no cache directory, or TERN_CACHE=off. */
 char *tn_thread_cache_path(void);
