@@ -212,11 +212,9 @@ tern_status tn_mcheck_head_hash(struct tn_mcheck *c)
 static tern_status check_text(struct tn_mcheck *c, const char *field, struct tern_file_ref ref,
                               bool single_line)
 {
-    uint64_t limit = c->file->header->metadata.bytes;
-    if (!tn_range_fits(ref.offset, ref.bytes, limit))
-        return tn_fail(c->err, TERN_INPUT,
-                       "%s: %s at %u + %u bytes is beyond the metadata, %" PRIu64 " bytes", c->name,
-                       field, ref.offset, ref.bytes, limit);
+    const tern_status status = tn_mcheck_records(c, field, ref, 1, 1);
+    if (status)
+        return status;
     const char *text = (const char *)c->file->spec.config + ref.offset;
     const size_t bad = tn_utf8_find_bad(text, ref.bytes, single_line);
     uint32_t code;
