@@ -18,6 +18,10 @@ int tn_posix_open_mode(const char *path, int flags, unsigned mode);
 tern_status tn_posix_open_regular(int *out, uint64_t *n_bytes, const char *path,
                                   struct tern_error *err);
 
+struct stat;
+/* Time of the last write, ns since 1970. */
+uint64_t tn_posix_modified_ns(const struct stat *st);
+
 /* Waits until fd has bytes, its end or an error; false if Ctrl-C, SIGTERM or SIGHUP came first (or
  * before the call, unless it was cleared). */
 bool tn_posix_wait_readable(int fd);

@@ -181,14 +181,7 @@ uint64_t tn_file_size(const struct tn_file *file)
 uint64_t tn_file_modified_ns(const struct tn_file *file)
 {
     struct stat st;
-    if (fstat(file->fd, &st) != 0)
-        return 0;
-#if defined(__APPLE__)
-    const struct timespec at = st.st_mtimespec;
-#else
-    const struct timespec at = st.st_mtim;
-#endif
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+    return fstat(file->fd, &st) == 0 ? tn_posix_modified_ns(&st) : 0;
 }
 
 tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, size_t n_bytes,

@@ -35,18 +35,13 @@ static tern_status fail_map(const char *path, uint64_t n_bytes, int code, struct
                    (unsigned long long)n_bytes, strerror(code));
 }
 
-/* Time of the last write; false if the system does not provide it. */
+/* Time of the last write, and size; false if the system does not provide it. */
 static bool last_write(uint64_t *ns, uint64_t *n_bytes, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return false;
-#if defined(__APPLE__)
-    const struct timespec at = st.st_mtimespec;
-#else
-    const struct timespec at = st.st_mtim;
-#endif
-    *ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+    *ns = tn_posix_modified_ns(&st);
     *n_bytes = (uint64_t)st.st_size;
     return true;
 }

@@ -35,6 +35,16 @@ int tn_posix_open(const char *path, int flags)
     return tn_posix_open_mode(path, flags, 0666);
 }
 
+uint64_t tn_posix_modified_ns(const struct stat *st)
+{
+#if defined(__APPLE__)
+    const struct timespec at = st->st_mtimespec;
+#else
+    const struct timespec at = st->st_mtim;
+#endif
+    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+}
+
 /* Regular files only: O_NONBLOCK keeps a FIFO without a writer from blocking the open. */
 tern_status tn_posix_open_regular(int *out, uint64_t *n_bytes, const char *path,
                                   struct tern_error *err)

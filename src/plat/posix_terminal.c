@@ -81,7 +81,7 @@ static void unlock_and_unblock(const sigset_t *old)
 }
 
 /* Restores the terminal; the mode remains the wanted one. */
-static void give_back(void)
+static void restore_modes(void)
 {
     if (atomic_load(&current_mode) == TN_TERMINAL_PLAIN || !in_foreground())
         return;
@@ -89,7 +89,7 @@ static void give_back(void)
     tell_terminal(LEAVE);
 }
 
-static void take_again(void)
+static void reapply_mode(void)
 {
     const enum tn_terminal_mode mode = (enum tn_terminal_mode)atomic_load(&current_mode);
     if (mode == TN_TERMINAL_PLAIN || atomic_load(&is_ending) || !in_foreground())
@@ -104,7 +104,7 @@ void tn_terminal_restore_for_end(void)
     sigset_t old;
     lock_with_signals_blocked(&old);
     if (!atomic_exchange(&is_ending, true))
-        give_back();
+        restore_modes();
     unlock_and_unblock(&old);
 }
 
@@ -122,7 +122,7 @@ static void on_continue(int signal_number)
     sigset_t old;
     (void)signal_number;
     lock_with_signals_blocked(&old);
-    take_again();
+    reapply_mode();
     unlock_and_unblock(&old);
     errno = code;
 }
@@ -149,7 +149,7 @@ static void on_stop(int signal_number)
     const int code = errno;
     sigset_t old;
     lock_with_signals_blocked(&old);
-    give_back();
+    restore_modes();
     unlock_and_unblock(&old);
     set_handler(signal_number, SIG_DFL);
     raise(signal_number);

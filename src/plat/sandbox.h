@@ -13,11 +13,7 @@
  *             name, with TN_SANDBOX_TERMINAL its modes and job control
  *   EPERM     everything else: opening a file for reading, making a socket
  *   SIGSYS    starting a program or process, connecting, opening a file for writing, renaming or
- *             removing files, inspecting other processes, loading code into the kernel
- *
- * Call after everything that reads system files has run; the filter forbids opening more.  The
- * files that the C library and this folder need later (time zone, /proc/self/status) are read on
- * entering. */
+ *             removing files, inspecting other processes, loading code into the kernel */
 #ifndef TN_SANDBOX_H
 #define TN_SANDBOX_H
 

@@ -246,19 +246,19 @@ static void emit_return(struct program *p, uint32_t action)
 static void emit_rule(struct program *p, const struct rule *r)
 {
     const bool has_argument = r->i_argument != NO_ARGUMENT;
-    const bool goes_on = has_argument && r->otherwise == NEXT_RULE;
+    const bool falls_through = has_argument && r->otherwise == NEXT_RULE;
     emit_load(p, offsetof(struct seccomp_data, nr));
     if (!has_argument) {
         emit(p, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, 1);
         emit_return(p, r->action);
         return;
     }
-    emit(p, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, goes_on ? 4 : 5);
+    emit(p, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, falls_through ? 4 : 5);
     emit_load(p, offsetof(struct seccomp_data, args) + r->i_argument * sizeof(uint64_t));
     emit(p, BPF_ALU | BPF_AND | BPF_K, r->mask, 0, 0);
     emit(p, BPF_JMP | BPF_JEQ | BPF_K, r->value, 0, 1);
     emit_return(p, r->action);
-    if (!goes_on)
+    if (!falls_through)
         emit_return(p, r->otherwise);
 }
 

@@ -46,6 +46,12 @@ tern_status tn_win32_open_to_map(HANDLE *out, uint64_t *n_bytes, bool *has_write
 /* A function that older Windows does not have, or NULL. */
 void (*tn_win32_function(const wchar_t *module, const char *name))(void);
 
+/* Converts from units of 100 ns. */
+static inline uint64_t tn_win32_ns(const FILETIME *t)
+{
+    return ((uint64_t)t->dwHighDateTime << 32 | t->dwLowDateTime) * 100;
+}
+
 /* Restores the console's previous state. */
 void tn_win32_restore_console(void);
 

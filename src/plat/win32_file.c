@@ -234,9 +234,7 @@ uint64_t tn_file_size(const struct tn_file *file)
 uint64_t tn_file_modified_ns(const struct tn_file *file)
 {
     FILETIME at;
-    if (!GetFileTime(file->handle, NULL, NULL, &at))
-        return 0;
-    return ((uint64_t)at.dwHighDateTime << 32 | at.dwLowDateTime) * 100;
+    return GetFileTime(file->handle, NULL, NULL, &at) ? tn_win32_ns(&at) : 0;
 }
 
 void tn_file_close(struct tn_file *file)
@@ -379,7 +377,7 @@ enum tn_path_kind tn_path_kind(const char *path)
 }
 
 /* A handle for queries only; also for directories. */
-static HANDLE open_to_ask(const char *path)
+static HANDLE open_for_query(const char *path)
 {
     return open_handle(path, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
                        OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
@@ -387,7 +385,7 @@ static HANDLE open_to_ask(const char *path)
 
 static bool file_identity(const char *path, BY_HANDLE_FILE_INFORMATION *out)
 {
-    HANDLE handle = open_to_ask(path);
+    HANDLE handle = open_for_query(path);
     if (handle == INVALID_HANDLE_VALUE)
         return false;
     bool ok = GetFileInformationByHandle(handle, out);
@@ -414,7 +412,7 @@ bool tn_os_is_link(const char *path)
 
 char *tn_path_resolve(const char *path)
 {
-    HANDLE handle = open_to_ask(path);
+    HANDLE handle = open_for_query(path);
     if (handle == INVALID_HANDLE_VALUE)
         return NULL;
     DWORD n = GetFinalPathNameByHandleW(handle, NULL, 0, FILE_NAME_NORMALIZED);

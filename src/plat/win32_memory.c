@@ -24,8 +24,7 @@ static bool last_write(uint64_t *ns, uint64_t *n_bytes, HANDLE file)
     BY_HANDLE_FILE_INFORMATION info;
     if (!GetFileInformationByHandle(file, &info))
         return false;
-    *ns = ((uint64_t)info.ftLastWriteTime.dwHighDateTime << 32 |
-           info.ftLastWriteTime.dwLowDateTime) * 100;
+    *ns = tn_win32_ns(&info.ftLastWriteTime);
     *n_bytes = (uint64_t)info.nFileSizeHigh << 32 | info.nFileSizeLow;
     return true;
 }

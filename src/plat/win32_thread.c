@@ -177,12 +177,6 @@ void tn_usage_now(struct tn_usage *out)
                                                   * them */
 }
 
-/* Converts from units of 100 ns. */
-static uint64_t time_ns(const FILETIME *t)
-{
-    return (((uint64_t)t->dwHighDateTime << 32) | t->dwLowDateTime) * 100u;
-}
-
 bool tn_cpu_time_now(struct tn_cpu_time *out)
 {
     FILETIME idle, kernel, user, created, ended, own_kernel, own_user;
@@ -190,9 +184,8 @@ bool tn_cpu_time_now(struct tn_cpu_time *out)
     if (!GetSystemTimes(&idle, &kernel, &user) ||
         !GetProcessTimes(GetCurrentProcess(), &created, &ended, &own_kernel, &own_user))
         return false;
-    out->total_ns = time_ns(&kernel) + time_ns(&user); /* the kernel's time includes the idle
-                                                        * time */
-    out->busy_ns = out->total_ns - time_ns(&idle);
-    out->own_ns = time_ns(&own_kernel) + time_ns(&own_user);
+    out->total_ns = tn_win32_ns(&kernel) + tn_win32_ns(&user); /* the kernel's includes idle time */
+    out->busy_ns = out->total_ns - tn_win32_ns(&idle);
+    out->own_ns = tn_win32_ns(&own_kernel) + tn_win32_ns(&own_user);
     return true;
 }
