@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "help.h"
+#include "hints.h"
 #include "json_io.h"
 #include "known_models.h"
 #include "menu.h"
