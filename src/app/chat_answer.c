@@ -291,7 +291,8 @@ void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char
     tn_buf_append(&question, chat->attached.data ? chat->attached.data : "",
                   chat->attached.n_bytes);
     const struct tern_turn turn = {.role = {"user", 4},
-                                   .content = {tn_buf_text(&question), question.n_bytes}};
+                                   .content = {question.data ? question.data : "",
+                                               question.n_bytes}};
     tern_status status = question.failed
                              ? tn_fail(&err, TERN_MEMORY, "no memory for a message of %zu bytes", n)
                              : tern_conversation_add(chat->c, &turn, &err);

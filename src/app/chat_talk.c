@@ -128,7 +128,7 @@ void tn_chat_cmd_editor(struct tn_chat_state *chat, const char *argument)
     (void)tn_terminal_set_mode(TN_TERMINAL_BUSY);
     if (is_edited && text.n_bytes == 0)
         tn_chat_say("The text is empty.");
-    else if (is_edited && !tn_chat_preset(chat, tn_buf_text(&text), text.n_bytes))
+    else if (is_edited && !tn_chat_preset(chat, text.data, text.n_bytes))
         tn_chat_refuse(chat, TERN_MEMORY, "no memory for a message of %zu bytes", text.n_bytes);
     tn_buf_fini(&text);
 }
