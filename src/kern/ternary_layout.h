@@ -130,8 +130,10 @@ static inline void c2_first_batches(struct c2_batch batches[C2_BATCHES],
 static inline void c2_next_batches(struct c2_batch batches[C2_BATCHES],
                                    const struct c2_list *list, uint32_t n, uint32_t i)
 {
-    for (uint32_t k = 0; k < C2_MAX_AHEAD; k++)
-        batches[k] = batches[k + 1];
+    _Static_assert(C2_MAX_AHEAD == 3, "one assignment each"); /* clang calls memmove for a loop */
+    batches[0] = batches[1];
+    batches[1] = batches[2];
+    batches[2] = batches[3];
     c2_fill_batch(&batches[C2_MAX_AHEAD], list, n, i + C2_BATCHES * n);
 }
 

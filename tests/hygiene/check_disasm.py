@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The ternary decode kernels multiply nothing: no vector multiplication or dot product anywhere in
 their object files (ternary_<isa>.c: kernels, their tables, helpers, inlined or not), no scalar one
-but 64-bit products (addresses), and no call that leaves the file but to memset, memcpy and memmove.
+but 64-bit products (addresses), and no call that leaves the file but to memset and memcpy.
 Every gemv_{t2,r2,c2}_i8 row of kern_list.h for the architecture must be among them.
 usage: check_disasm.py LIBRARY OBJDUMP C_COMPILER x86_64|aarch64 KERN_LIST"""
 import os
@@ -32,8 +32,8 @@ ADDRESS = {
 }
 VECTOR_OPERAND = re.compile(r"\b[vqdshbz]\d+\b")
 CALL = {"x86_64": re.compile(r"call[lq]?"), "aarch64": re.compile(r"blr?")}
-# memset, memcpy, memmove, their hardened variants, and the probe of large frames on Windows.
-LEAVES = {"memset", "memcpy", "memmove", "__memset_chk", "__memcpy_chk", "__stack_chk_fail",
+# memset, memcpy, their hardened variants, and the probe of large frames on Windows.
+LEAVES = {"memset", "memcpy", "__memset_chk", "__memcpy_chk", "__stack_chk_fail",
           "___chkstk_ms"}
 
 
