@@ -165,10 +165,10 @@ static tern_status read_file(struct tn_history *h, const char *path, struct tern
 {
     char *data;
     size_t n;
-    if (tn_path_kind(path) == TN_PATH_ABSENT)
+    const enum tn_path_kind kind = tn_path_kind(path);
+    if (kind == TN_PATH_ABSENT)
         return tn_ok(err);
-    const bool is_regular = tn_path_kind(path) == TN_PATH_FILE;
-    tern_status status = (is_regular ? tn_file_read_regular : tn_file_read_all)(
+    tern_status status = (kind == TN_PATH_FILE ? tn_file_read_regular : tn_file_read_all)(
         &data, &n, path, MAX_FILE_BYTES, err);
     if (status)
         return status;
