@@ -120,6 +120,8 @@ static uint32_t check_file(const char *folder, const char *name, const json_t *g
         const struct tn_encoding *e = tn_encoding_find(t->type, g.parts[t->i_part].q2_block, i2s);
         unsigned layer;
         char part[64], key[128];
+        assert_true(e || t->type == TN_GGML_F32 || t->type == TN_GGML_F16 ||
+                    t->type == TN_GGML_BF16);
         if (!e || !e->trits || sscanf(t->name, "blk.%u.%63s", &layer, part) != 2)
             continue;
         snprintf(key, sizeof key, "model.layers.%u.%s", layer, hf_name(part));

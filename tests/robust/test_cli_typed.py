@@ -89,9 +89,11 @@ class CurrentFolder(command.TestCase):
 
     def suggestion(self, result):
         """The last line, which names a command, without the program's name."""
-        match = re.fullmatch(r'Try: (?:"[^"]+"|\S+) (.*)', result.err.splitlines()[-1])
+        match = re.fullmatch(r'Try: ("[^"]+"|\S+) (.*)', result.err.splitlines()[-1])
         self.assertIsNotNone(match, result.err)
-        return match.group(1)
+        if command.NATIVE:
+            self.assertEqual(match.group(1).strip('"'), command.TERN)
+        return match.group(2)
 
     def test_convert_names_the_next_command(self):
         here = scratch("converted")
