@@ -8,13 +8,12 @@
  */
 #include "fuzz/fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "convert/tokens/tok_gguf.h"
-#include "small_tokenizer.h"
+#include "fuzz/section.h"
 
 #define MAX_TOKENS 600u
 #define MAX_MERGES 256u
@@ -26,25 +25,6 @@ struct input {
     float scores[MAX_TOKENS];
     int32_t types[MAX_TOKENS];
 };
-
-static void encode(const struct tn_buf *section)
-{
-    static const char text[] = "the aa abc 12\n\n<s> don't\xC3\xA9\xFF e\xCC\x81 \xE2\x96\x81the";
-    struct tern_tokenizer *t;
-    struct tern_error err;
-    if (tn_tokenizer_open(&t, section->data, section->n_bytes, MAX_TOKENS, &err) != TERN_OK)
-        abort();
-    for (uint32_t flags = 0; flags < 4; flags++) {
-        struct tern_ids ids = {0};
-        if (tern_tokenizer_encode(t, text, sizeof text, flags, &ids, NULL) != TERN_OK)
-            abort();
-        for (size_t i = 0; i < ids.n; i++)
-            if (ids.ids[i] >= tern_tokenizer_n_tokens(t))
-                abort();
-        tern_ids_free(&ids);
-    }
-    tn_tokenizer_close(t);
-}
 
 /* Reads up to n_max texts, each after its length; tokens also after type and score. */
 static uint32_t read_texts(struct input *in, const uint8_t **data, size_t *n, uint32_t n_max,
@@ -73,6 +53,7 @@ static uint32_t read_texts(struct input *in, const uint8_t **data, size_t *n, ui
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
+    static const char text[] = "the aa abc 12\n\n<s> don't\xC3\xA9\xFF e\xCC\x81 \xE2\x96\x81the";
     static struct input in;
     if (n < 3 || n - 3 < data[2])
         return 0;
@@ -101,11 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct tn_buf section = {0};
     struct tern_error err = {TERN_OK, ""};
     tern_status status = tn_tok_from_keys(&keys, NULL, MAX_TOKENS, NULL, &section, &err);
-    if (status == TERN_OK)
-        encode(&section);
-    else if (err.status != status || err.detail[0] == '\0' || section.data)
-        abort();
-    tn_buf_fini(&section);
+    fuzz_check_section(status, &err, &section, MAX_TOKENS, text, sizeof text);
     return 0;
 }
 

@@ -6,51 +6,31 @@
  */
 #include "fuzz/fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "convert/tokens/tok_gpt2.h"
-#include "text/tokenizer.h"
+#include "fuzz/section.h"
 
 #define VOCAB 100u
 
-static void encode(const struct tn_buf *section)
-{
-    static const char text[] = "abc cab\n</s><s>don't\xC3\xA9\xFF";
-    struct tern_tokenizer *t;
-    struct tern_ids ids = {0};
-    const uint32_t flags = TERN_ENCODE_ADD_SPECIAL | TERN_ENCODE_PARSE_SPECIAL;
-    if (tn_tokenizer_open(&t, section->data, section->n_bytes, VOCAB, NULL) != TERN_OK ||
-        tern_tokenizer_encode(t, text, sizeof text, flags, &ids, NULL) != TERN_OK)
-        abort();
-    for (size_t i = 0; i < ids.n; i++)
-        if (ids.ids[i] >= tern_tokenizer_n_tokens(t))
-            abort();
-    tern_ids_free(&ids);
-    tn_tokenizer_close(t);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
+    static const char text[] = "abc cab\n</s><s>don't\xC3\xA9\xFF";
     struct tn_gpt2_texts files = {.is_default = true};
     struct tn_buf section = {0};
     struct tern_error err = {TERN_OK, ""};
-    char *text = tn_copy_bytes((const char *)data, n);
+    char *bytes = tn_copy_bytes((const char *)data, n);
     size_t at = 0;
     for (int i = 0; i < TN_GPT2_N_FILES; i++) {
-        files.n[i] = strlen(text + at);
-        files.text[i] = files.n[i] || i <= TN_GPT2_MERGES ? text + at : NULL;
+        files.n[i] = strlen(bytes + at);
+        files.text[i] = files.n[i] || i <= TN_GPT2_MERGES ? bytes + at : NULL;
         at = TN_MIN(at + files.n[i] + 1, n);
     }
     tern_status status = tn_tok_from_gpt2(&files, VOCAB, &section, &err);
-    if (status == TERN_OK)
-        encode(&section);
-    else if (err.status != status || err.detail[0] == '\0' || section.data)
-        abort();
-    tn_buf_fini(&section);
-    tn_free(text);
+    fuzz_check_section(status, &err, &section, VOCAB, text, sizeof text);
+    tn_free(bytes);
     return 0;
 }
 
