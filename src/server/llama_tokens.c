@@ -191,7 +191,7 @@ static const struct tn_server_model *find_model(struct tn_server *server,
 
 static uint32_t n_processing(const struct tn_server *server, const struct tn_server_model *model)
 {
-    return TN_MIN(server->n_jobs[model - server->config.models], model->n_sequences);
+    return TN_MIN(server->n_jobs[tn_server_index(server, model)], model->n_sequences);
 }
 
 static void append_slot(struct tn_buf *out, const struct tn_server *server,

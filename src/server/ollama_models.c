@@ -70,11 +70,12 @@ static void append_digest(struct tn_buf *out, const struct tn_server_model *mode
 static void append_capabilities(struct tn_buf *out, const struct tn_server *server,
                                 const struct tn_server_model *model)
 {
+    const uint32_t i = tn_server_index(server, model);
     tn_buf_append_text(out, ",\"capabilities\":[");
     tn_buf_append_text(out, model->embedder ? "\"embedding\"" : "\"completion\"");
-    if (server->has_tools[model - server->config.models])
+    if (server->has_tools[i])
         tn_buf_append_text(out, ",\"tools\"");
-    if (server->reasoning[model - server->config.models].is_known)
+    if (server->reasoning[i].is_known)
         tn_buf_append_text(out, ",\"thinking\"");
     tn_buf_append_text(out, "]");
 }

@@ -173,7 +173,7 @@ static bool find_call_form(struct tn_task *task, const struct tn_buf *json, stru
         return true;
     if (status == TERN_MEMORY || status == TERN_INTERRUPTED)
         return refuse_conversation(task, &err, r);
-    if (status == TERN_UNSUPPORTED || !server->has_tools[model - server->config.models])
+    if (status == TERN_UNSUPPORTED || !server->has_tools[tn_server_index(server, model)])
         return tn_refuse(r, 400, "tools", "\"%s\" does not support tools: %s", model->id,
                          err.detail);
     return refuse_conversation(task, &err, r);

@@ -23,7 +23,7 @@ struct tern_chat_reasoning tn_reasoning_of(const struct tn_server_model *model)
 
 static bool can_think(const struct tn_task *task)
 {
-    return task->server->reasoning[task->model - task->server->config.models].is_known;
+    return task->server->reasoning[tn_server_index(task->server, task->model)].is_known;
 }
 
 /* Built-in templates render role and content only. */

@@ -62,6 +62,13 @@ struct tn_server {
     } totals;
 };
 
+/* Index of a model of the configuration, for the arrays above. */
+static inline uint32_t tn_server_index(const struct tn_server *server,
+                                       const struct tn_server_model *model)
+{
+    return (uint32_t)(model - server->config.models);
+}
+
 /* What a request needs a model for. */
 enum tn_use { TN_USE_ANY, TN_USE_TEXT, TN_USE_VECTORS };
 

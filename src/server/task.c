@@ -140,7 +140,7 @@ static bool check_prompts(const struct tn_task *task, uint32_t n_choices,
             return tn_task_refuse_length(task, false, n, refusal);
     }
     uint32_t room = task->model->n_sequences + task->model->n_queue;
-    uint32_t n_jobs = task->server->n_jobs[task->model - task->server->config.models];
+    uint32_t n_jobs = task->server->n_jobs[tn_server_index(task->server, task->model)];
     if (n_jobs + n_choices > room)
         return tn_refuse(refusal, 503, NULL, "the server is busy: %u requests are queued", n_jobs);
     return true;
@@ -151,7 +151,7 @@ static void prepare_job(struct tn_task *task, uint32_t i)
     struct tn_job *job = &task->choices[i].job;
     const struct tn_gen *gen = &task->gen;
     const struct tern_ids *ids = ids_of(task, i / gen->n_choices);
-    job->i_model = (uint32_t)(task->model - task->server->config.models);
+    job->i_model = tn_server_index(task->server, task->model);
     job->request = (struct tern_request){
         .ids = ids->ids, .n_ids = ids->n,
         .sampler = gen->sampler,
