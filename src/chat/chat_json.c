@@ -158,13 +158,13 @@ static tern_status read_request(struct request *r, const char *json, size_t n,
 
 static struct tn_jvalue to_value(struct tn_pool *pool, const json_t *json);
 
+/* Appends a member that the dictionary does not have. */
 static bool put(struct tn_pool *pool, struct tn_jvalue dict, const char *key, size_t n_key,
                 struct tn_jvalue value)
 {
-    struct tn_jwork unbounded = {.steps_left = UINT64_MAX};
     struct tn_jvalue name = tn_j_text(pool, key, n_key, true);
     return dict.type == TN_J_DICT && name.type == TN_J_STRING && value.type != TN_J_UNDEFINED &&
-           tn_j_dict_set(pool, dict.dict, name, value, &unbounded);
+           tn_j_dict_add(pool, dict.dict, name, value);
 }
 
 /* Null members of a message or of the request are treated as absent. */
@@ -223,23 +223,21 @@ static struct tn_jvalue to_value(struct tn_pool *pool, const json_t *json)
     }
 }
 
-/* Builds the template's variables: messages, tools and documents (none if absent, as in Hugging
- * Face) and the members of kwargs. */
+/* Builds the template's variables: the members of kwargs, and unless one of them has the name,
+ * messages, tools and documents (none if absent, as in Hugging Face). */
 static struct tn_jvalue make_context(struct tn_pool *pool, const struct request *r)
 {
     static const char *const optional[] = {"tools", "documents"};
-    struct tn_jvalue context = tn_j_dict(pool, TN_J_DICT);
     const json_t *kwargs = member(r->object, "kwargs");
-    const char *key;
-    json_t *m;
-    bool is_good = put(pool, context, "messages", 8, array_value(pool, r->messages, true));
+    struct tn_jvalue context = kwargs ? to_value(pool, kwargs) : tn_j_dict(pool, TN_J_DICT);
+    bool is_good = json_object_get(kwargs, "messages") ||
+                   put(pool, context, "messages", 8, array_value(pool, r->messages, true));
     for (size_t i = 0; i < TN_COUNT_OF(optional) && is_good; i++) {
         const json_t *given = member(r->object, optional[i]);
-        is_good = put(pool, context, optional[i], strlen(optional[i]),
+        is_good = json_object_get(kwargs, optional[i]) ||
+                  put(pool, context, optional[i], strlen(optional[i]),
                       given ? to_value(pool, given) : tn_j_none());
     }
-    json_object_foreach((json_t *)kwargs, key, m) is_good =
-        is_good && put(pool, context, key, strlen(key), to_value(pool, m));
     return is_good ? context : (struct tn_jvalue){0};
 }
 

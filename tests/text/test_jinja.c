@@ -13,6 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/compiler.h"
 #include "cpu_seconds.h"
 #include "failing_alloc.h"
@@ -274,7 +275,8 @@ static void test_indexing_is_charged(void **state)
 {
     (void)state;
     static const char *const bodies[] = {"s[399999]", "s[-1]", "s[1:399998]", "s | length",
-                                         "s.isalpha()", "s == t", "s < t", "s.find('x')"};
+                                         "s.isalpha()", "s == t", "s < t", "s.find('x')",
+                                         "s.startswith(t)", "s.removesuffix(t)", "s.splitlines()"};
     for (size_t i = 0; i < TN_COUNT_OF(bodies); i++) {
         char source[256];
         const double begin = cpu_seconds();
@@ -285,6 +287,68 @@ static void test_indexing_is_charged(void **state)
         expect_limit(source, strlen(source));
         assert_true(cpu_seconds() - begin < 15);
     }
+}
+
+/* Appends n times: prefix, letter, number, suffix. */
+static void put_names(struct tn_buf *source, size_t n, const char *prefix, const char *suffix)
+{
+    for (size_t i = 0; i < n; i++)
+        tn_buf_printf(source, "%sa%zu%s", prefix, i, suffix);
+}
+
+/* Looking up one of many names is charged by their number. */
+static void test_names_are_charged(void **state)
+{
+    (void)state;
+    struct tn_buf sets = {0}, members = {0}, call = {0};
+    tn_buf_append_text(&sets, "{% for i in range(99) %}");
+    put_names(&sets, 5000, "{% set ", " = 1 %}");
+    tn_buf_append_text(&sets, "{% endfor %}");
+
+    tn_buf_append_text(&members, "{% set d = {");
+    put_names(&members, 2000, "'", "': 1,");
+    tn_buf_append_text(&members, "} %}{% for i in range(999) %}{% for k in range(400) %}"
+                                 "{% if d.zz %}{% endif %}{% endfor %}{% endfor %}");
+
+    tn_buf_append_text(&call, "{% macro f(");
+    put_names(&call, 2000, "", "=1,");
+    tn_buf_append_text(&call, ") %}{% endmacro %}{% for i in range(99) %}{{ f(");
+    put_names(&call, 2000, "", "=1,");
+    tn_buf_append_text(&call, ") }}{% endfor %}");
+
+    struct tn_buf *sources[] = {&sets, &members, &call};
+    for (size_t i = 0; i < TN_COUNT_OF(sources); i++) {
+        expect_limit(sources[i]->data, sources[i]->n_bytes);
+        tn_buf_fini(sources[i]);
+    }
+}
+
+/* Converting an object takes time proportional to its members. */
+static void test_many_members(void **state)
+{
+    (void)state;
+    const char *source = "{{ (tools[0] | length) ~ a7 }}";
+    struct tn_buf request = {0};
+    struct tern_chat_template *t;
+    struct tern_error err = {TERN_OK, ""};
+    char *text;
+    size_t n;
+    tn_buf_append_text(&request, "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], "
+                                 "\"tools\": [{\"a\": 0");
+    put_names(&request, 100000, ", \"", "\": 1");
+    tn_buf_append_text(&request, "}], \"kwargs\": {\"b\": 0");
+    put_names(&request, 100000, ", \"", "\": 2");
+    tn_buf_append_text(&request, "}}");
+    const double begin = cpu_seconds();
+    assert_int_equal(tern_chat_template_parse(&t, source, strlen(source), &err), TERN_OK);
+    assert_int_equal(
+        tern_chat_render_json(t, request.data, request.n_bytes, &plain, &text, &n, NULL, &err),
+        TERN_OK);
+    assert_string_equal(text, "1000012");
+    assert_true(cpu_seconds() - begin < 2);
+    tern_text_free(text);
+    tern_chat_template_free(t);
+    tn_buf_fini(&request);
 }
 
 static double stopped_at;
@@ -435,6 +499,8 @@ int main(void)
         cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_searches_are_linear),
         cmocka_unit_test(test_indexing_is_charged),
+        cmocka_unit_test(test_names_are_charged),
+        cmocka_unit_test(test_many_members),
         cmocka_unit_test(test_stops),          cmocka_unit_test(test_marks),
         cmocka_unit_test(test_role_of_a_user), cmocka_unit_test(test_every_allocation_fails),
     };

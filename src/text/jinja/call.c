@@ -65,7 +65,7 @@ struct tn_jvalue tn_jrun_attribute(struct tn_jrun *run, struct tn_jvalue object,
         return tn_jrun_fail(run, TERN_USAGE, "attribute \"%.*s\" of an undefined value",
                             (int)TN_MIN(name.n, (size_t)60), name.text);
     if (object.type == TN_J_DICT || object.type == TN_J_NAMESPACE)
-        item = tn_j_dict_find(object.dict, name.text, name.n);
+        item = tn_jrun_find(run, object.dict, name.text, name.n);
     if (item && (prefer_item || object.type == TN_J_NAMESPACE))
         return *item;
     if (tn_jrun_has_method(object, name))
@@ -144,8 +144,10 @@ static bool is_same(struct tn_jname a, struct tn_jname b)
 }
 
 /* Does this named argument bind a parameter that no positional argument binds? */
-static bool gives_parameter(const struct tn_jnode *node, size_t n_unnamed, struct tn_jname name)
+static bool gives_parameter(struct tn_jrun *run, const struct tn_jnode *node, size_t n_unnamed,
+                            struct tn_jname name)
 {
+    tn_jrun_step(run, node->other.n / 8);
     for (size_t i = n_unnamed; i < node->other.n; i++)
         if (is_same(node->other.items[i]->name, name))
             return true;
@@ -159,7 +161,7 @@ static struct tn_jvalue dict_of_rest(struct tn_jrun *run, const struct tn_jnode 
     struct tn_jvalue dict = tn_jrun_made(run, tn_j_dict(run->pool, TN_J_DICT));
     for (size_t i = 0; i < args->n_keywords && run->status == TERN_OK; i++) {
         const struct tn_jkeyword *k = &args->keywords[i];
-        if (gives_parameter(node, args->n, k->name))
+        if (gives_parameter(run, node, args->n, k->name))
             continue;
         if ((node->uses & TN_USES_CALLER) && tn_jname_is(k->name, "caller"))
             tn_jrun_define(run, run->frame, k->name, k->value);
@@ -171,11 +173,12 @@ static struct tn_jvalue dict_of_rest(struct tn_jrun *run, const struct tn_jnode 
     return dict;
 }
 
-static const struct tn_jvalue *find_argument(const struct tn_jargs *args, size_t i,
-                                             struct tn_jname name)
+static const struct tn_jvalue *find_argument(struct tn_jrun *run, const struct tn_jargs *args,
+                                             size_t i, struct tn_jname name)
 {
     if (i < args->n)
         return &args->items[i];
+    tn_jrun_step(run, args->n_keywords / 8);
     for (size_t k = 0; k < args->n_keywords; k++)
         if (is_same(args->keywords[k].name, name))
             return &args->keywords[k].value;
@@ -208,7 +211,7 @@ static void bind_arguments(struct tn_jrun *run, const struct tn_jnode *node,
 {
     for (size_t i = 0; i < node->other.n && run->status == TERN_OK; i++) {
         const struct tn_jnode *parameter = node->other.items[i];
-        const struct tn_jvalue *given = find_argument(args, i, parameter->name);
+        const struct tn_jvalue *given = find_argument(run, args, i, parameter->name);
         struct tn_jvalue value = given          ? *given
                                  : parameter->a ? tn_jrun_eval(run, parameter->a)
                                                 : (struct tn_jvalue){0};

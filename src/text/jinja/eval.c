@@ -20,7 +20,7 @@ static const struct tn_jvalue *find_variable(struct tn_jrun *run, struct tn_jnam
                 memcmp(frame->variables[i].name.text, name.text, name.n) == 0)
                 return &frame->variables[i].value;
     }
-    return tn_j_dict_find(run->context, name.text, name.n);
+    return tn_jrun_find(run, run->context, name.text, name.n);
 }
 
 static struct tn_jvalue eval_name(struct tn_jrun *run, const struct tn_jnode *node)

@@ -94,6 +94,9 @@ struct tn_jvalue tn_jrun_fail(struct tn_jrun *run, tern_status status, const cha
 bool tn_jrun_step(struct tn_jrun *run, uint64_t n);
 /* Enters one nesting level and charges a step; leave with run->depth--.  false: too deep. */
 bool tn_jrun_enter(struct tn_jrun *run);
+/* tn_j_dict_find, charged by the pairs of the dictionary. */
+const struct tn_jvalue *tn_jrun_find(struct tn_jrun *run, const struct tn_jdict *dict,
+                                     const char *key, size_t n_key);
 /* tn_j_n_characters and tn_j_offset, charged by the bytes that they scan. */
 size_t tn_jrun_n_characters(struct tn_jrun *run, const struct tn_jstring *s);
 size_t tn_jrun_offset(struct tn_jrun *run, const struct tn_jstring *s, size_t i);

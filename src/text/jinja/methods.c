@@ -118,7 +118,8 @@ static struct tn_jvalue str_join(struct tn_jrun *run, struct tn_jvalue self,
     return run->status == TERN_OK ? tn_jrun_join(run, self.string, items.list) : items;
 }
 
-typedef bool fits_fn(const struct tn_jstring *s, const struct tn_jstring *part);
+typedef bool fits_fn(struct tn_jrun *run, const struct tn_jstring *s,
+                     const struct tn_jstring *part);
 
 /* startswith, endswith: with a string or a tuple of strings. */
 static struct tn_jvalue str_fits(struct tn_jrun *run, struct tn_jvalue self,
@@ -129,9 +130,9 @@ static struct tn_jvalue str_fits(struct tn_jrun *run, struct tn_jvalue self,
         return tn_jrun_fail(run, TERN_UNSUPPORTED,
                             "startswith and endswith with a range are not supported");
     if (what.type != TN_J_TUPLE)
-        return tn_j_bool(fits(self.string, tn_jrun_string(run, what, "an argument")));
+        return tn_j_bool(fits(run, self.string, tn_jrun_string(run, what, "an argument")));
     for (size_t i = 0; i < what.list->n && run->status == TERN_OK; i++)
-        if (fits(self.string, tn_jrun_string(run, what.list->items[i], "an argument")))
+        if (fits(run, self.string, tn_jrun_string(run, what.list->items[i], "an argument")))
             return tn_j_bool(true);
     return tn_j_bool(false);
 }
@@ -152,7 +153,7 @@ static struct tn_jvalue str_removeprefix(struct tn_jrun *run, struct tn_jvalue s
                                          const struct tn_jargs *args)
 {
     const struct tn_jstring *part = needed_string(run, args, 0);
-    return tn_jstring_starts(self.string, part)
+    return tn_jstring_starts(run, self.string, part)
                ? tn_jrun_part(run, self.string, part->n, self.string->n)
                : self;
 }
@@ -161,7 +162,7 @@ static struct tn_jvalue str_removesuffix(struct tn_jrun *run, struct tn_jvalue s
                                          const struct tn_jargs *args)
 {
     const struct tn_jstring *part = needed_string(run, args, 0);
-    return tn_jstring_ends(self.string, part)
+    return tn_jstring_ends(run, self.string, part)
                ? tn_jrun_part(run, self.string, 0, self.string->n - part->n)
                : self;
 }

@@ -55,7 +55,7 @@ static struct tn_jvalue keyed_argument(struct formatter *f)
     f->at = begin + n + 1;
     const struct tn_jvalue *found =
         f->args.type == TN_J_DICT
-            ? tn_j_dict_find(f->args.dict, f->format->bytes + begin, n)
+            ? tn_jrun_find(f->run, f->args.dict, f->format->bytes + begin, n)
             : NULL;
     return found ? *found
                  : tn_jrun_fail(f->run, TERN_USAGE, "the format string needs the key \"%.*s\"",

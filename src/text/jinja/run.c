@@ -43,6 +43,12 @@ bool tn_jrun_step(struct tn_jrun *run, uint64_t n)
     return false;
 }
 
+const struct tn_jvalue *tn_jrun_find(struct tn_jrun *run, const struct tn_jdict *dict,
+                                     const char *key, size_t n_key)
+{
+    return tn_jrun_step(run, dict->n / 8) ? tn_j_dict_find(dict, key, n_key) : NULL;
+}
+
 size_t tn_jrun_n_characters(struct tn_jrun *run, const struct tn_jstring *s)
 {
     return tn_jrun_step(run, s->n / 16) ? tn_j_n_characters(s) : 0;

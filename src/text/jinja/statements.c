@@ -24,6 +24,8 @@ struct tn_jframe *tn_jrun_push_frame(struct tn_jrun *run, struct tn_jframe *pare
 void tn_jrun_define(struct tn_jrun *run, struct tn_jframe *frame, struct tn_jname name,
                     struct tn_jvalue value)
 {
+    if (!tn_jrun_step(run, frame->n / 8))
+        return;
     for (size_t i = 0; i < frame->n; i++)
         if (frame->variables[i].name.n == name.n &&
             memcmp(frame->variables[i].name.text, name.text, name.n) == 0) {

@@ -131,14 +131,16 @@ static bool matches(const struct tn_jstring *s, size_t at, const struct tn_jstri
            (part->n == 0 || memcmp(s->bytes + at, part->bytes, part->n) == 0);
 }
 
-bool tn_jstring_starts(const struct tn_jstring *s, const struct tn_jstring *part)
+bool tn_jstring_starts(struct tn_jrun *run, const struct tn_jstring *s,
+                       const struct tn_jstring *part)
 {
-    return matches(s, 0, part);
+    return tn_jrun_step(run, part->n / 64) && matches(s, 0, part);
 }
 
-bool tn_jstring_ends(const struct tn_jstring *s, const struct tn_jstring *part)
+bool tn_jstring_ends(struct tn_jrun *run, const struct tn_jstring *s, const struct tn_jstring *part)
 {
-    return part->n <= s->n && matches(s, s->n - part->n, part);
+    return tn_jrun_step(run, part->n / 64) && part->n <= s->n &&
+           matches(s, s->n - part->n, part);
 }
 
 /* Rabin-Karp search: the rolling hash of a window moves by a byte in constant time, and bytes are
@@ -350,6 +352,8 @@ struct tn_jvalue tn_jrun_split_lines(struct tn_jrun *run, const struct tn_jstrin
 {
     struct tn_jvalue list = tn_jrun_made(run, tn_j_list(run->pool, TN_J_LIST, 0));
     size_t begin = 0;
+    if (!tn_jrun_step(run, s->n / 16))
+        return list;
     for (size_t i = 0; i < s->n && run->status == TERN_OK;) {
         size_t length = line_end(s, i);
         if (length) {

@@ -37,8 +37,10 @@ size_t tn_jstring_find(struct tn_jrun *run, const struct tn_jstring *s,
                        const struct tn_jstring *part, size_t from);
 size_t tn_jstring_find_last(struct tn_jrun *run, const struct tn_jstring *s,
                             const struct tn_jstring *part, size_t end);
-bool tn_jstring_starts(const struct tn_jstring *s, const struct tn_jstring *part);
-bool tn_jstring_ends(const struct tn_jstring *s, const struct tn_jstring *part);
+bool tn_jstring_starts(struct tn_jrun *run, const struct tn_jstring *s,
+                       const struct tn_jstring *part);
+bool tn_jstring_ends(struct tn_jrun *run, const struct tn_jstring *s,
+                     const struct tn_jstring *part);
 
 /* str.split; separator NULL: runs of white space.  most < 0: no limit. */
 struct tn_jvalue tn_jrun_split(struct tn_jrun *run, const struct tn_jstring *s,

@@ -99,21 +99,27 @@ struct tn_jvalue tn_j_dict(struct tn_pool *pool, enum tn_jtype type)
     return (struct tn_jvalue){.type = type, .dict = dict};
 }
 
+bool tn_j_dict_add(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
+                   struct tn_jvalue value)
+{
+    void *pairs = dict->pairs;
+    if (!deepen(pool, &dict->depth, key) || !deepen(pool, &dict->depth, value) ||
+        !make_room(pool, &pairs, dict->n, &dict->capacity, sizeof *dict->pairs))
+        return false;
+    dict->pairs = pairs;
+    dict->pairs[dict->n++] = (struct tn_jpair){key, value};
+    return true;
+}
+
 bool tn_j_dict_set(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
                    struct tn_jvalue value, struct tn_jwork *work)
 {
     struct tn_jvalue *old = (struct tn_jvalue *)tn_j_dict_get(dict, key, work);
+    if (!old)
+        return tn_j_dict_add(pool, dict, key, value);
     if (!deepen(pool, &dict->depth, key) || !deepen(pool, &dict->depth, value))
         return false;
-    if (old) {
-        *old = value;
-        return true;
-    }
-    void *pairs = dict->pairs;
-    if (!make_room(pool, &pairs, dict->n, &dict->capacity, sizeof *dict->pairs))
-        return false;
-    dict->pairs = pairs;
-    dict->pairs[dict->n++] = (struct tn_jpair){key, value};
+    *old = value;
     return true;
 }
 

@@ -128,6 +128,9 @@ struct tn_jvalue tn_j_text(struct tn_pool *pool, const char *bytes, size_t n, bo
 struct tn_jvalue tn_j_list(struct tn_pool *pool, enum tn_jtype type, size_t capacity);
 bool tn_j_list_add(struct tn_pool *pool, struct tn_jlist *list, struct tn_jvalue item);
 struct tn_jvalue tn_j_dict(struct tn_pool *pool, enum tn_jtype type);
+/* Appends a pair whose key the dictionary does not have, in constant time. */
+bool tn_j_dict_add(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
+                   struct tn_jvalue value);
 /* Replaces the value if an equal key exists. */
 bool tn_j_dict_set(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
                    struct tn_jvalue value, struct tn_jwork *work);
