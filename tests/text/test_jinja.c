@@ -192,15 +192,27 @@ static void expect_limit(const char *source, size_t n)
 /* `part` n times between `begin` and `end`. */
 static void expect_deep(const char *begin, const char *part, size_t n, const char *end)
 {
-    size_t n_part = strlen(part), n_begin = strlen(begin), n_end = strlen(end);
-    char *source = malloc(n_begin + n * n_part + n_end);
-    assert_non_null(source);
-    memcpy(source, begin, n_begin);
+    struct tn_buf source = {0};
+    tn_buf_append_text(&source, begin);
     for (size_t i = 0; i < n; i++)
-        memcpy(source + n_begin + i * n_part, part, n_part);
-    memcpy(source + n_begin + n * n_part, end, n_end);
-    expect_limit(source, n_begin + n * n_part + n_end);
-    free(source);
+        tn_buf_append_text(&source, part);
+    tn_buf_append_text(&source, end);
+    expect_limit(source.data, source.n_bytes);
+    tn_buf_fini(&source);
+}
+
+static void expect_deep_target(const char *statement)
+{
+    struct tn_buf source = {0};
+    tn_buf_append_text(&source, statement);
+    for (size_t i = 0; i < 250000; i++)
+        tn_buf_append(&source, "(", 1);
+    tn_buf_append(&source, "a", 1);
+    for (size_t i = 0; i < 250000; i++)
+        tn_buf_append(&source, ")", 1);
+    tn_buf_append_text(&source, " = 1 %}");
+    expect_limit(source.data, source.n_bytes);
+    tn_buf_fini(&source);
 }
 
 static void test_bombs(void **state)
@@ -226,6 +238,8 @@ static void test_bombs(void **state)
         "{{ 'a' | tojson(indent=99999999999) }}{{ [1] | tojson(indent=99999999999) }}",
         "{{ 2 ** 99999 }}",
         "{{ range(20000) | sort(reverse=true) }}",
+        "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}"
+        "{% set ns.x = [{'a': 1, 'b': ns.x}] | groupby('a') %}{% endfor %}{{ ns.x }}",
     };
     for (size_t i = 0; i < TN_COUNT_OF(sources); i++)
         expect_limit(sources[i], strlen(sources[i]));
@@ -240,6 +254,8 @@ static void test_bombs(void **state)
     expect_deep("{% if 1 %}", "{% elif 1 %}", 50000, "{% endif %}");
     expect_deep("{{ ", "1 if 1 else ", 50000, "1 }}");
     expect_deep("", "x", (size_t)2 << 20, "");
+    expect_deep_target("{% set ");
+    expect_deep_target("{% for ");
 }
 
 /* ---- slow templates ---- */

@@ -70,6 +70,9 @@ struct tn_jvalue tn_jrun_attribute(struct tn_jrun *run, struct tn_jvalue object,
         return *item;
     if (tn_jrun_has_method(object, name))
         return make_method(run, object, name);
+    if (object.type == TN_J_TUPLE && object.list->n == 2 &&
+        (tn_jname_is(name, "grouper") || tn_jname_is(name, "list")))
+        return object.list->items[name.text[0] == 'l']; /* a group of groupby */
     if (object.type == TN_J_LOOP)
         return loop_attribute(object.loop, name);
     return item ? *item : (struct tn_jvalue){.type = TN_J_UNDEFINED};

@@ -353,27 +353,50 @@ struct tn_jvalue tn_jfilter_unique(struct tn_jrun *run, struct tn_jvalue v,
     return as_iterator(list);
 }
 
-/* A list of (key, items with that key), sorted by key. */
+/* (key, values of n pairs).  The list is complete before it is added to the tuple, which takes its
+ * depth then. */
+static struct tn_jvalue make_group(struct tn_jrun *run, struct tn_jvalue key,
+                                   const struct tn_jpair *pairs, size_t n)
+{
+    struct tn_jvalue members = list_of_values(run, pairs, n);
+    struct tn_jvalue group = tn_jrun_made(run, tn_j_list(run->pool, TN_J_TUPLE, 2));
+    if (run->status == TERN_OK && tn_jrun_add(run, group, key))
+        tn_jrun_add(run, group, members);
+    return group;
+}
+
+/* An item's attribute, or `otherwise` (none: no default) if it is missing. */
+static struct tn_jvalue group_key(struct tn_jrun *run, struct tn_jvalue item,
+                                  struct tn_jvalue attribute, struct tn_jvalue otherwise)
+{
+    struct tn_jvalue key = follow(run, item, attribute);
+    return key.type == TN_J_UNDEFINED && otherwise.type != TN_J_NONE ? otherwise : key;
+}
+
+/* A list of (key, items with that key), sorted by key.  The case of keys counts only with
+ * case_sensitive; otherwise a group has the key of its first item. */
 struct tn_jvalue tn_jfilter_groupby(struct tn_jrun *run, struct tn_jvalue v,
                                     const struct tn_jargs *args)
 {
-    struct tn_jvalue items = tn_jrun_items(run, v), groups = new_list(run), members = {0};
+    struct tn_jvalue items = tn_jrun_items(run, v), groups = new_list(run);
+    struct tn_jvalue otherwise = tn_jargs_or(args, 1, "default", tn_j_none());
+    bool has_case = tn_j_is_true(tn_jargs_or(args, 2, "case_sensitive", tn_j_bool(false)));
     const struct tn_jvalue *attribute = tn_jargs_get(args, 0, "attribute");
     if (!attribute)
         return tn_jrun_fail(run, TERN_USAGE, "groupby needs an attribute");
-    struct tn_jpair *pairs = make_pairs(run, items, attribute, true);
-    if (!pairs)
+    struct tn_jpair *pairs = make_pairs(run, items, NULL, true);
+    for (size_t i = 0; pairs && i < items.list->n && run->status == TERN_OK; i++)
+        pairs[i].key = order_key(run, group_key(run, pairs[i].value, *attribute, otherwise), NULL,
+                                 has_case);
+    if (!pairs || run->status != TERN_OK)
         return v;
     sort_pairs(run, pairs, items.list->n, false, false);
-    for (size_t i = 0; i < items.list->n && run->status == TERN_OK; i++) {
-        if (i == 0 || !tn_j_equal(pairs[i].key, pairs[i - 1].key, &run->work)) {
-            struct tn_jvalue group = tn_jrun_made(run, tn_j_list(run->pool, TN_J_TUPLE, 2));
-            members = new_list(run);
-            if (run->status != TERN_OK || !tn_jrun_add(run, group, pairs[i].key) ||
-                !tn_jrun_add(run, group, members) || !tn_jrun_add(run, groups, group))
-                return v;
-        }
-        tn_jrun_add(run, members, pairs[i].value);
+    for (size_t i = 0, end; i < items.list->n && run->status == TERN_OK; i = end) {
+        for (end = i + 1; end < items.list->n; end++)
+            if (!tn_j_equal(pairs[end].key, pairs[i].key, &run->work))
+                break;
+        struct tn_jvalue key = group_key(run, pairs[i].value, *attribute, otherwise);
+        tn_jrun_add(run, groups, make_group(run, key, pairs + i, end - i));
     }
     return groups;
 }
