@@ -240,6 +240,8 @@ static void test_bombs(void **state)
         "{{ range(20000) | sort(reverse=true) }}",
         "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}"
         "{% set ns.x = [{'a': 1, 'b': ns.x}] | groupby('a') %}{% endfor %}{{ ns.x }}",
+        "{{ '9223372036854775808' | int }}",
+        "{{ 1e19 | int }}",
     };
     for (size_t i = 0; i < TN_COUNT_OF(sources); i++)
         expect_limit(sources[i], strlen(sources[i]));

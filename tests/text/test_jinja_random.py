@@ -374,11 +374,23 @@ b'", r"'\101\q\''", "'a' 'b'", r'"\U0001F600"')
 
 
 EXPRESSIONS = [
+    "1.0 // 0.1", "-1.0 // 0.1", "6.0 // 0.6", "7.5 // -2", "-0.0 // 3", "1e300 // 1e-10",
+    "'  1  2   3  '.split(none, 1)", "' a b '.split(maxsplit=0)", "'a b  c '.split(none, 1)[1]",
+    "'a\0b'|title", "'\u4e2da 1a it\'s'.title()", "'\u4e2da'|title",
+    "'x1A'|int(base=16)", "'0x1A'|int(base=16)", "'1__0'|int", "'_1'|int", "'1_0'|int",
+    "'1_0.5'|float", "'9223372036854775807'|int", "'-9223372036854775808'|int",
+    "'a5b'|replace(5, 'x')", "'a5b'|replace('5', 7)", "'abc'|replace('b', missing)",
+    "'abc'|replace('b', none)", "'abc'|replace('b')",
     "[{'k': 'b'}, {'k': 'A', 'v': 1}, {'k': 'a', 'v': 2}]|groupby('k')",
     "[{'k': 'b'}, {'k': 'A', 'v': 1}, {'k': 'a', 'v': 2}]|groupby('k', case_sensitive=true)",
     "[{'k': 'b'}, {'v': 1}]|groupby('k', default='A')", "[{'k': 'b'}, {'v': 1}]|groupby('k')",
     "(messages|groupby('role'))[0].grouper", "(messages|groupby('role'))[0].list|length",
     "[]|groupby('k')", "[[1, 2], [0, 3], [1, 4]]|groupby(0)",
+    "'%s-%d'|format('a', 3)", "'%(a)s'|format(a=3)", "'a'|format", "1|format", "'%s'|format(1, 2)",
+    "'%s'|format(1, a=2)", "'%%'|format",
+    "'\u00e9\U0001F600\x7f\n'|tojson(ensure_ascii=true)", "'\u00e9\x7f'|tojson",
+    "[s, t, {'\u00e9': 1}]|tojson(true)", "[t]|tojson(ensure_ascii=true, indent=2)",
+    "d|attr('a') is defined", "s|attr('upper') is defined", "(s|attr('upper'))()",
 ]
 
 

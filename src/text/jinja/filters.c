@@ -4,6 +4,7 @@
  *
  * Holds the table of all filters and those on single values; filters_list.c has those on sequences.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,14 +65,13 @@ static struct tn_jvalue filter_trim(struct tn_jrun *run, struct tn_jvalue v,
 static struct tn_jvalue filter_replace(struct tn_jrun *run, struct tn_jvalue v,
                                        const struct tn_jargs *args)
 {
-    struct tn_jvalue undefined = {0};
-    const struct tn_jstring *old = tn_jrun_string(run, tn_jargs_or(args, 0, "old", undefined),
-                                                  "the first argument of replace");
-    const struct tn_jstring *new_text = tn_jrun_string(run, tn_jargs_or(args, 1, "new", undefined),
-                                                       "the second argument of replace");
+    const struct tn_jvalue *old = tn_jargs_get(args, 0, "old");
+    const struct tn_jvalue *new_text = tn_jargs_get(args, 1, "new");
     struct tn_jvalue count = tn_jargs_or(args, 2, "count", tn_j_none());
     int64_t most = count.type == TN_J_NONE ? -1 : tn_jrun_integer(run, count, "count of replace");
-    return tn_jrun_replace(run, text_of(run, v), old, new_text, most);
+    if (!old || !new_text)
+        return tn_jrun_fail(run, TERN_USAGE, "replace needs two texts");
+    return tn_jrun_replace(run, text_of(run, v), text_of(run, *old), text_of(run, *new_text), most);
 }
 
 static struct tn_jvalue filter_string(struct tn_jrun *run, struct tn_jvalue v,
@@ -79,6 +79,21 @@ static struct tn_jvalue filter_string(struct tn_jrun *run, struct tn_jvalue v,
 {
     (void)args;
     return tn_jrun_str(run, v);
+}
+
+/* 'format' | format(a, b) is 'format' % (a, b); names are the keys of a dictionary. */
+static struct tn_jvalue filter_format(struct tn_jrun *run, struct tn_jvalue v,
+                                      const struct tn_jargs *args)
+{
+    struct tn_jvalue values = tn_jrun_made(run, tn_j_list(run->pool, TN_J_TUPLE, args->n));
+    if (args->n && args->n_keywords)
+        return tn_jrun_fail(run, TERN_USAGE, "format takes values or names, not both");
+    if (args->n_keywords)
+        values = tn_jinja_find_function((struct tn_jname){"dict", 4})->call(run, args);
+    for (size_t i = 0; i < args->n && run->status == TERN_OK; i++)
+        tn_jrun_add(run, values, args->items[i]);
+    const struct tn_jstring *format = text_of(run, v);
+    return run->status == TERN_OK ? tn_jrun_percent(run, format, values) : v;
 }
 
 static struct tn_jvalue filter_join(struct tn_jrun *run, struct tn_jvalue v,
@@ -153,26 +168,53 @@ static struct tn_jvalue filter_abs(struct tn_jrun *run, struct tn_jvalue v,
     return tn_jrun_binary(run, TN_OP_SUB, tn_j_int(0), v);
 }
 
-/* Parses a number; false if anything but white space follows it in the string. */
+static bool is_alphanumeric(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Copies a number without its underscores, which separate digits.  false: too long, or one does
+ * not. */
+static bool copy_digits(char *dst, size_t n_dst, const struct tn_jstring *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const bool separates = i > 0 && i + 1 < s->n && is_alphanumeric(s->bytes[i - 1]) &&
+                               is_alphanumeric(s->bytes[i + 1]);
+        if (n + 1 == n_dst || (s->bytes[i] == '_' && !separates))
+            return false;
+        if (s->bytes[i] != '_')
+            dst[n++] = s->bytes[i];
+    }
+    dst[n] = '\0';
+    return n > 0;
+}
+
+/* Parses a number; false if anything but white space follows it in the string.  An integer of more
+ * than 64 bits becomes a float. */
 static bool parse_number(const struct tn_jstring *s, int base, bool is_float, struct tn_jvalue *out)
 {
     char digits[64], *end;
-    size_t n = 0;
-    for (size_t i = 0; i < s->n && n + 1 < sizeof digits; i++)
-        if (s->bytes[i] != '_')
-            digits[n++] = s->bytes[i];
-    digits[n] = '\0';
-    if (n + 1 == sizeof digits || n == 0 || strpbrk(digits, "xX"))
+    if (!copy_digits(digits, sizeof digits, s) ||
+        ((is_float || base != 16) && strpbrk(digits, "xX")))
         return false;
+    errno = 0;
     if (is_float)
         *out = tn_j_float(strtod(digits, &end));
     else
         *out = tn_j_int(strtoll(digits, &end, base));
+    if (!is_float && errno == ERANGE)
+        *out = tn_j_float(0x1p64);
     if (end == digits)
         return false;
     while (*end == ' ' || *end == '\n' || *end == '\t' || *end == '\r')
         end++;
     return *end == '\0';
+}
+
+static struct tn_jvalue fail_overflow(struct tn_jrun *run)
+{
+    return tn_jrun_fail(run, TERN_LIMIT, "an integer does not fit into 64 bits");
 }
 
 static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,
@@ -184,14 +226,15 @@ static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,
         return tn_jrun_fail(run, TERN_USAGE, "int does not work on an undefined value");
     if (v.type == TN_J_INT || v.type == TN_J_BOOL)
         return tn_j_int(tn_j_integer(v));
-    if (v.type == TN_J_STRING && base >= 2 && base <= 36 &&
-        parse_number(v.string, (int)base, false, &x))
-        return x;
-    if (v.type == TN_J_STRING && parse_number(v.string, 10, true, &x))
+    if (v.type == TN_J_STRING && ((base >= 2 && base <= 36 &&
+                                   parse_number(v.string, (int)base, false, &x)) ||
+                                  parse_number(v.string, 10, true, &x)))
         v = x;
-    if (v.type != TN_J_FLOAT || !isfinite(v.real) || fabs(v.real) >= 9e18)
+    if (v.type == TN_J_INT)
+        return v;
+    if (v.type != TN_J_FLOAT || !isfinite(v.real))
         return otherwise;
-    return tn_j_int((int64_t)v.real);
+    return fabs(v.real) < 0x1p63 ? tn_j_int((int64_t)v.real) : fail_overflow(run);
 }
 
 static struct tn_jvalue filter_float(struct tn_jrun *run, struct tn_jvalue v,
@@ -217,9 +260,7 @@ static struct tn_jvalue round_integer(struct tn_jrun *run, int64_t x, int64_t pl
     int64_t below = x - ((x % unit) + unit) % unit, rest = x - below, above;
     if (rest < unit - rest || (rest == unit - rest && below / unit % 2 == 0))
         return tn_j_int(below);
-    return __builtin_add_overflow(below, unit, &above)
-               ? tn_jrun_fail(run, TERN_LIMIT, "an integer does not fit into 64 bits")
-               : tn_j_int(above);
+    return __builtin_add_overflow(below, unit, &above) ? fail_overflow(run) : tn_j_int(above);
 }
 
 /* Rounds correctly from all digits of x, like Python. */
@@ -297,7 +338,10 @@ static struct tn_jvalue filter_attr(struct tn_jrun *run, struct tn_jvalue v,
 {
     const struct tn_jstring *name =
         tn_jrun_string(run, tn_jargs_or(args, 0, "name", (struct tn_jvalue){0}), "attr");
-    return tn_jrun_attribute(run, v, (struct tn_jname){name->bytes, name->n}, false);
+    const struct tn_jname attribute = {name->bytes, name->n};
+    if (v.type == TN_J_DICT && !tn_jrun_has_method(v, attribute))
+        return (struct tn_jvalue){0}; /* not an item */
+    return tn_jrun_attribute(run, v, attribute, false);
 }
 
 /* ---- the table ---- */
@@ -315,6 +359,7 @@ static const struct {
     {"dictsort", tn_jfilter_dictsort},
     {"first", tn_jfilter_first},
     {"float", filter_float},
+    {"format", filter_format},
     {"groupby", tn_jfilter_groupby},
     {"indent", filter_indent},
     {"int", filter_int},

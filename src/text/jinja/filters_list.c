@@ -276,6 +276,9 @@ struct tn_jvalue tn_jfilter_sort(struct tn_jrun *run, struct tn_jvalue v,
     bool is_case_sensitive = tn_j_is_true(tn_jargs_or(args, 1, "case_sensitive", tn_j_bool(false)));
     struct tn_jvalue items = tn_jrun_items(run, v);
     const struct tn_jvalue *attribute = tn_jargs_get(args, 2, "attribute");
+    if (attribute && attribute->type == TN_J_STRING && attribute->string->n &&
+        memchr(attribute->string->bytes, ',', attribute->string->n))
+        return tn_jrun_fail(run, TERN_UNSUPPORTED, "sort by several attributes is not supported");
     struct tn_jpair *pairs = make_pairs(run, items, attribute, is_case_sensitive);
     if (!pairs)
         return v;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * tojson: writes values as Python's json.dumps(ensure_ascii=False) does.
+ * tojson: writes values as Python's json.dumps does, with ensure_ascii=False by default.
  *
  * The output keeps the marks of the strings, so text of a user stays text of a user.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/utf8.h"
 #include "text/jinja/eval.h"
 
 struct writer {
@@ -22,36 +25,35 @@ struct writer {
 
 static void put_json(struct writer *w, struct tn_jvalue v);
 
-static void put_character(struct writer *w, const struct tn_jstring *s, size_t at)
+/* Writes the escape of a character: two of them beyond U+FFFF. */
+static void put_character(struct writer *w, uint32_t c)
 {
-    char escape[8];
-    unsigned char c = (unsigned char)s->bytes[at];
     static const char from[] = "\"\\\n\r\t\b\f", to[] = "\"\\nrtbf";
-    for (size_t i = 0; i < sizeof from - 1; i++)
-        if (c == (unsigned char)from[i]) {
-            snprintf(escape, sizeof escape, "\\%c", to[i]);
-            tn_jsink_puts(w->run, &w->sink, escape);
-            return;
-        }
-    snprintf(escape, sizeof escape, "\\u%04x", c);
+    char escape[16];
+    const char *simple = c ? strchr(from, c < 0x80 ? (int)c : 0x7F) : NULL;
+    if (simple)
+        snprintf(escape, sizeof escape, "\\%c", to[simple - from]);
+    else if (c < 0x10000)
+        snprintf(escape, sizeof escape, "\\u%04" PRIx32, c);
+    else
+        snprintf(escape, sizeof escape, "\\u%04" PRIx32 "\\u%04" PRIx32,
+                 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + (c & 0x3FF));
     tn_jsink_puts(w->run, &w->sink, escape);
 }
 
 static void put_text(struct writer *w, const struct tn_jstring *s)
 {
+    const uint32_t limit = w->ascii_only ? 0x7F : UINT32_MAX;
     size_t begin = 0;
     tn_jsink_puts(w->run, &w->sink, "\"");
-    for (size_t i = 0; i < s->n && w->run->status == TERN_OK; i++) {
-        unsigned char c = (unsigned char)s->bytes[i];
-        if (c >= 0x80 && w->ascii_only) {
-            tn_jrun_fail(w->run, TERN_UNSUPPORTED, "tojson with ensure_ascii is not supported");
-            return;
-        }
-        if (c >= 0x20 && c != '"' && c != '\\')
+    for (size_t i = 0, length; i < s->n && w->run->status == TERN_OK; i += length) {
+        uint32_t c;
+        length = tn_utf8_next(s->bytes + i, s->n - i, &c);
+        if (c == TN_NOT_UTF8 || (c >= 0x20 && c != '"' && c != '\\' && c < limit))
             continue;
         tn_jsink_put_string(w->run, &w->sink, s, begin, i);
-        put_character(w, s, i);
-        begin = i + 1;
+        put_character(w, c);
+        begin = i + length;
     }
     tn_jsink_put_string(w->run, &w->sink, s, begin, s->n);
     tn_jsink_puts(w->run, &w->sink, "\"");

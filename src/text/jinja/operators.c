@@ -85,6 +85,15 @@ static struct tn_jvalue integer_binary(struct tn_jrun *run, enum tn_joperator op
     return overflows ? fail_overflow(run) : tn_j_int(result);
 }
 
+/* From the remainder, as in Python: floor(1 / 0.1) is 10, but 1 // 0.1 is 9. */
+static double floor_divide_floats(double a, double b)
+{
+    double rest = fmod(a, b), quotient = (a - rest) / b;
+    if (rest != 0 && (rest < 0) != (b < 0))
+        quotient--;
+    return quotient == 0 ? copysign(0, a / b) : rint(quotient);
+}
+
 static struct tn_jvalue float_binary(struct tn_jrun *run, enum tn_joperator op, double a, double b)
 {
     switch (op) {
@@ -104,7 +113,7 @@ static struct tn_jvalue float_binary(struct tn_jrun *run, enum tn_joperator op, 
         return tn_j_float(rest == 0 ? copysign(0, b) : rest);
     }
     default:
-        return tn_j_float(floor(a / b));
+        return tn_j_float(floor_divide_floats(a, b));
     }
 }
 

@@ -12,17 +12,12 @@
 
 /* ---- case ---- */
 
-static bool is_letter(uint32_t c)
-{
-    return c != TN_NOT_UTF8 && tn_char_class(c) == TN_CHAR_LETTER;
-}
-
 static bool begins_word(uint32_t before, enum tn_jcase target)
 {
     if (target == TN_CASE_TITLE)
-        return !is_letter(before);
+        return !tn_char_is(before, TN_CHAR_CAPITAL) && !tn_char_is(before, TN_CHAR_SMALL);
     return tn_char_class(before) == TN_CHAR_SPACE ||
-           (before < 0x80 && strchr("-({[<", (int)before));
+           (before > 0 && before < 0x80 && strchr("-({[<", (int)before));
 }
 
 static bool is_raised(uint32_t before, bool is_first, enum tn_jcase target)
@@ -291,7 +286,7 @@ static void split_from_end(struct tn_jrun *run, struct tn_jvalue list, const str
         reverse(list.list);
 }
 
-/* Splits at runs of white space; after `most` words the remainder keeps its inner white space. */
+/* Splits at runs of white space; after `most` words the remainder keeps its white space. */
 static void split_words(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s,
                         int64_t most)
 {
@@ -303,9 +298,6 @@ static void split_words(struct tn_jrun *run, struct tn_jvalue list, const struct
             break;
         size_t begin = (size_t)(text - s->bytes), end = s->n;
         if (most-- == 0) {
-            size_t n_rest = n;
-            tn_text_strip_end(text, &n_rest);
-            end = begin + n_rest;
             n = 0;
         } else {
             tn_text_skip_word(&text, &n);

@@ -13,7 +13,7 @@ enum tn_jcase {
     TN_CASE_UPPER,
     TN_CASE_LOWER,
     TN_CASE_CAPITAL, /* the first character in title case, the others in lower case */
-    TN_CASE_TITLE,   /* str.title(): every letter after a non-letter */
+    TN_CASE_TITLE,   /* str.title(): every letter after a character without case */
     TN_CASE_WORDS,   /* the filter title: every character after a blank or - ( { [ < */
 };
 /* Simple case mappings (one character to one), except U+00DF, whose upper case is "SS". */
