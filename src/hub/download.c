@@ -97,20 +97,19 @@ static tern_status sink_begin(void *arg, const struct tn_response_head *head,
                               struct tern_error *err)
 {
     struct download *d = arg;
-    tern_status status = TERN_OK;
-    if (head->status == 206 && d->n_done > 0 && head->range_first != d->n_done)
+    const uint64_t first = head->status == 206 ? d->n_done : 0;
+    const uint64_t n_expected = d->wanted->n_bytes - first;
+    if (first > 0 && head->range_first != first)
         return tn_fail(err, TERN_NETWORK,
                        "\"%s\": the server sends another range than from byte %llu on",
-                       d->wanted->name, (unsigned long long)d->n_done);
-    if (head->status != 206 && d->n_done > 0)
-        status = start_again(d, err);
-    if (status == TERN_OK && head->content_bytes != TN_LENGTH_UNKNOWN &&
-        head->content_bytes != d->wanted->n_bytes - d->n_done)
+                       d->wanted->name, (unsigned long long)first);
+    /* Before earlier bytes are dropped: the body may be that of a page about an error. */
+    if (head->content_bytes != TN_LENGTH_UNKNOWN && head->content_bytes != n_expected)
         return tn_fail(err, TERN_NETWORK,
                        "\"%s\": the server has %llu bytes where %llu were promised",
                        d->wanted->name, (unsigned long long)head->content_bytes,
-                       (unsigned long long)(d->wanted->n_bytes - d->n_done));
-    return status;
+                       (unsigned long long)n_expected);
+    return first < d->n_done ? start_again(d, err) : TERN_OK;
 }
 
 static tern_status sink_take(void *arg, const void *bytes, size_t n, struct tern_error *err)

@@ -72,6 +72,18 @@ class Interrupted(Pull):
         self.pull()
         self.check_model()
 
+    def test_another_answer_keeps_the_part(self):
+        """A 200 of another length is not the file, but perhaps a page about an error."""
+        data = self.files[WEIGHTS]
+        self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 5000000), 1)
+        self.act(f"resolve/.*{WEIGHTS}", lambda h: h.send_text(200, "<html>Log in") or True)
+        self.assertIn("the server has 12 bytes where", self.failed(7))
+        self.assertEqual(self.part_bytes(), 5000000)
+        self.hub.reset()
+        self.pull()
+        self.check_model()
+        self.assertEqual(self.hub.files_requested()[-1][1]["Range"], "bytes=5000000-")
+
     def test_repeated_cut_at_same_offset(self):
         data = self.files[WEIGHTS]
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 100000, False))
