@@ -151,7 +151,7 @@ static tern_status check(struct download *d, struct tern_error *err)
 static tern_status download(struct download *d, const struct tn_hub *hub, const char *url,
                             const char *repository, const char *path, struct tern_error *err)
 {
-    const struct tn_sink sink = {sink_offset, sink_begin, sink_take, d};
+    const struct tn_sink sink = {sink_offset, sink_begin, sink_take, d, d->wanted->n_bytes};
     tern_status status = take_up_part(d, err);
     if (status == TERN_OK)
         status = tn_file_open_append(&d->file, d->part, err);

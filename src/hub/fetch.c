@@ -230,6 +230,8 @@ tern_status tn_fetch(const struct tn_hub *hub, const char *url, const char *repo
         if (status != TERN_NETWORK || !a.is_transient)
             return status;
         const uint64_t reached = sink->offset(sink->arg);
+        if (reached == sink->n_bytes)
+            return tn_ok(err); /* only the end of the response is missing */
         if (reached > furthest) {
             furthest = reached;
             i = 0; /* the next retry follows after one second */
@@ -279,7 +281,7 @@ tern_status tn_fetch_text(char **text, size_t *n_bytes, bool *has_next_page,
                           size_t max_bytes, struct tern_error *err)
 {
     struct text_sink s = {.max_bytes = max_bytes, .repository = repository};
-    const struct tn_sink sink = {text_offset, text_begin, text_take, &s};
+    const struct tn_sink sink = {text_offset, text_begin, text_take, &s, TN_LENGTH_UNKNOWN};
     *text = NULL;
     *n_bytes = 0;
     tern_status status = tn_fetch(hub, url, repository, &sink, err);

@@ -43,6 +43,7 @@ struct tn_sink {
     tern_status (*begin)(void *arg, const struct tn_response_head *head, struct tern_error *err);
     tern_status (*take)(void *arg, const void *bytes, size_t n, struct tern_error *err);
     void *arg;
+    uint64_t n_bytes; /* the offset at which it is complete; TN_LENGTH_UNKNOWN: none is */
 };
 
 /* Fetches `url`, an address below the hub's endpoint.  `repository` is for messages such as how to

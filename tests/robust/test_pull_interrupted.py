@@ -84,6 +84,22 @@ class Interrupted(Pull):
         self.check_model()
         self.assertEqual(self.hub.files_requested()[-1][1]["Range"], "bytes=5000000-")
 
+    def test_a_response_without_end(self):
+        """All bytes came: the file is not fetched again because its last chunk is missing."""
+        data = self.files[WEIGHTS]
+
+        def send_without_end(handler):
+            handler.send_response(200)
+            handler.send_header("Transfer-Encoding", "chunked")
+            handler.end_headers()
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+            handler.close_connection = True
+            return True
+        self.act(f"resolve/.*{WEIGHTS}", send_without_end)
+        self.pull()
+        self.check_model()
+        self.assertEqual(sum(path.endswith(WEIGHTS) for path, _ in self.hub.files_requested()), 1)
+
     def test_repeated_cut_at_same_offset(self):
         data = self.files[WEIGHTS]
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 100000, False))
