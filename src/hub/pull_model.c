@@ -82,14 +82,14 @@ static tern_status list(struct tn_pulled *p, const struct tn_hub *hub,
         return tn_fail(err, TERN_USAGE,
                        "\"%s\" keeps another download, of %s; move it, or: tern remove %s",
                        p->folder, state.repository, params->name);
-    if (!same)
-        tn_download_folder_clear(p->folder);
     const char *revision = same ? state.revision : known ? known->revision : "";
     status = tn_listing_read(&p->listing, hub, params->repository, revision, params->file, err);
     if (status == TERN_OK && known)
         status = check_known(&p->listing, known, err);
     if (status != TERN_OK)
         return status;
+    if (!same)
+        tn_download_folder_clear(p->folder); /* not before the new files are known to exist */
     state = (struct tn_download_state){.is_kept = false};
     memcpy(state.repository, params->repository, strlen(params->repository) + 1);
     memcpy(state.file, params->file, strlen(params->file) + 1);

@@ -100,6 +100,18 @@ class Interrupted(Pull):
         self.check_model()
         self.assertEqual(sum(path.endswith(WEIGHTS) for path, _ in self.hub.files_requested()), 1)
 
+    def test_a_mistyped_file_keeps_the_part(self):
+        data = self.files[WEIGHTS]
+        self.hub.repositories["a/two"] = {"a.gguf": data, "b.gguf": data}
+        self.act("resolve/.*a.gguf", lambda h: h.cut(data, 5000000), 1)
+        self.act("resolve/", lambda h: h.send_text(404, "gone") or True)
+        self.failed(7, "a/two:a.gguf")
+        part = os.path.join(self.downloads, "two", "a.gguf.part")
+        self.assertIn("has no file", self.failed(5, "a/two:c.gguf"))
+        self.assertEqual(os.path.getsize(part), 5000000)
+        self.failed(7, "a/two:b.gguf")  # another one replaces it
+        self.assertEqual(sorted(os.listdir(os.path.dirname(part))), ["b.gguf.part", "pull.json"])
+
     def test_repeated_cut_at_same_offset(self):
         data = self.files[WEIGHTS]
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 100000, False))
