@@ -142,7 +142,7 @@ static const struct {
      "  HF_ENDPOINT   the address of tern pull's hub; else Hugging Face\n"
      "  HF_TOKEN      the token for models whose licence must be accepted; sent only\n"
      "                to the host of HF_ENDPOINT, and only over https\n"
-     "  http_proxy, https_proxy, all_proxy, no_proxy  as curl uses them\n"
+     "  https_proxy, all_proxy, no_proxy  as curl uses them, for tern pull\n"
      "  NO_COLOR      when not empty: nothing is dimmed on a terminal\n"
      "  VISUAL, EDITOR  the editor of /editor in tern chat, with its arguments\n"
      FOLDER_VARIABLES

@@ -52,6 +52,8 @@ tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
                        "the token holds a quote, a backslash or a control byte; check HF_TOKEN");
     tn_buf_printf(out, "url = \"%s\"\nproto = \"=%s\"\n", request->url->text,
                   request->url->is_https ? "https" : "http");
+    if (!request->url->is_https) /* a proxy would take it away from this computer */
+        tn_buf_append_text(out, "noproxy = \"*\"\n");
     tn_buf_append_text(out, "globoff\ninclude\nsilent\nshow-error\nno-buffer\n"
                             "suppress-connect-headers\nconnect-timeout = 30\n"
                             "speed-limit = 1\nspeed-time = 60\n"

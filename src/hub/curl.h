@@ -5,8 +5,8 @@
  * curl is started by its absolute path and without a shell, as `curl -q -K -`: it reads no
  * configuration file of the user, and takes all options from standard input, so that neither the
  * address nor the token appears in the list of processes.  It may use https only (http for an
- * address on this computer), follows no redirect, and takes proxies from the environment.  Its
- * output is the head of the response and the body.
+ * address on this computer, without a proxy), follows no redirect, and takes proxies from the
+ * environment.  Its output is the head of the response and the body.
  */
 #ifndef TN_CURL_H
 #define TN_CURL_H

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 from command import DEMO, NATIVE, TERN, read_bytes, scratch
 from hub import REVISION, Hub, entry
-from pulling import CURL, FOLDER, WEIGHTS, Pull, demo_files
+from pulling import CURL, FOLDER, PROXIES, WEIGHTS, Pull, demo_files
 
 
 @unittest.skipUnless(NATIVE and CURL, "needs curl")
@@ -181,6 +181,12 @@ class Pulling(Pull):
         self.act("resolve/", lambda h: h.redirect(h.path))
         self.assertIn("more than 5 redirects", self.failed(7))
         self.assertEqual(len(self.hub.files_requested()), 6)
+
+    def test_a_hub_on_this_computer_needs_no_proxy(self):
+        hub = Hub({})
+        hub.close()  # nobody listens there
+        self.pull(**{name: hub.address for name in PROXIES})
+        self.check_model()
 
     # ---- refusals of the hub ----
 

@@ -167,6 +167,11 @@ static void options_of_curl(void **state)
     assert_non_null(strstr(text, "range = \"12-\"\n"));
     assert_non_null(strstr(text, "header = \"Authorization: Bearer hf_abc\"\n"));
     assert_null(strstr(text, "location"));
+    assert_null(strstr(text, "noproxy"));
+    tn_buf_clear(&config);
+    assert_int_equal(tn_url_parse(&url, "http://localhost/x", &err), TERN_OK);
+    assert_int_equal(tn_curl_config(&config, &request, &err), TERN_OK);
+    assert_non_null(strstr(tn_buf_text(&config), "proto = \"=http\"\nnoproxy = \"*\"\n"));
     tn_buf_clear(&config);
     request.token = "a\"\noutput = \"/tmp/x";
     assert_int_equal(tn_curl_config(&config, &request, &err), TERN_USAGE);
