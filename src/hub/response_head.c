@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/error.h"
 
 struct line {
@@ -72,7 +73,8 @@ static void read_header(struct tn_response_head *out, const struct line *line)
 {
     size_t n;
     const char *value;
-    if ((value = value_of(line, "location", &n)) != NULL && n <= TN_URL_MAX_BYTES) {
+    if ((value = value_of(line, "location", &n)) != NULL) {
+        n = TN_MIN(n, sizeof out->location - 1);
         memcpy(out->location, value, n);
         out->location[n] = '\0';
     } else if ((value = value_of(line, "content-length", &n)) != NULL) {

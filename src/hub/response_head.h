@@ -17,7 +17,7 @@
 
 struct tn_response_head {
     int status;                           /* 200 */
-    char location[TN_URL_MAX_BYTES + 1];  /* of a redirect; "" */
+    char location[TN_URL_MAX_BYTES + 2];  /* of a redirect, "": none; a longer one is cut */
     uint64_t content_bytes;               /* of the body; TN_LENGTH_UNKNOWN */
     uint64_t range_first;                 /* of Content-Range; TN_LENGTH_UNKNOWN: there is none */
     uint32_t retry_after_s;               /* 0: absent */

@@ -116,8 +116,9 @@ tern_status tn_url_follow(struct tn_url *out, const struct tn_url *base, const c
     if (location[0] == '\0')
         return tn_fail(err, TERN_NETWORK, "the server redirects, and does not say where");
     if (strlen(location) > TN_URL_MAX_BYTES)
-        return tn_fail(err, TERN_NETWORK, "the server redirects to an address of %zu bytes",
-                       strlen(location));
+        return tn_fail(err, TERN_NETWORK,
+                       "the server redirects to an address of more than %u bytes",
+                       TN_URL_MAX_BYTES);
     const bool needs_slash = n_kept > 0 && n_kept == base->n_origin && location[0] != '/';
     snprintf(text, sizeof text, "%.*s%s%s", (int)n_kept, base->text, needs_slash ? "/" : "",
              location);

@@ -132,6 +132,26 @@ static void heads_are_read(void **state)
     }
 }
 
+static void long_redirects_are_refused(void **state)
+{
+    (void)state;
+    static char text[2 * TN_URL_MAX_BYTES];
+    struct tn_response_head head;
+    struct tn_url base, url;
+    assert_int_equal(tn_url_parse(&base, "https://a.example/b", &err), TERN_OK);
+    for (uint32_t n = TN_URL_MAX_BYTES - 1; n <= TN_URL_MAX_BYTES + 2; n++) {
+        const int n_text =
+            snprintf(text, sizeof text, "HTTP/1.1 302 Found\r\nLocation: https://a.example/");
+        memset(text + n_text, 'x', sizeof text - (size_t)n_text);
+        strcpy(strstr(text, "https") + n, "\r\n\r\n");
+        assert_int_not_equal(parse(&head, text), 0);
+        const bool fits = n <= TN_URL_MAX_BYTES;
+        assert_int_equal(tn_url_follow(&url, &base, head.location, &err),
+                         fits ? TERN_OK : TERN_NETWORK);
+        assert_true(fits || strstr(err.detail, "more than 4096 bytes"));
+    }
+}
+
 static void heads_that_are_none(void **state)
 {
     (void)state;
@@ -319,6 +339,7 @@ int main(void)
         cmocka_unit_test(origins),
         cmocka_unit_test(redirects_lead),
         cmocka_unit_test(heads_are_read),
+        cmocka_unit_test(long_redirects_are_refused),
         cmocka_unit_test(heads_that_are_none),
         cmocka_unit_test(options_of_curl),
         cmocka_unit_test(repositories),
