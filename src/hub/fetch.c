@@ -81,9 +81,14 @@ static bool is_redirect(int status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-static tern_status refused(const struct attempt *a, int status, struct tern_error *err)
+static tern_status refused(const struct attempt *a, const struct tn_url *url, int status,
+                           struct tern_error *err)
 {
     const char *endpoint = a->hub->endpoint.text;
+    if (!tn_url_is_same_origin(url, &a->hub->endpoint))
+        return tn_fail(err, TERN_NETWORK,
+                       "%s: the hub redirects to %.*s, which answers with status %d",
+                       a->repository, (int)TN_MIN(url->n_origin, 80u), url->text, status);
     if (status == 401 && a->hub->token)
         return tn_fail(err, TERN_NETWORK,
                        "%s: the hub does not accept the token in HF_TOKEN (status 401), or there "
@@ -146,7 +151,7 @@ static tern_status restart(struct attempt *a, struct tern_error *err)
 }
 
 static tern_status handle_response(struct attempt *a, struct tn_transfer *transfer,
-                                   struct tern_error *err)
+                                   const struct tn_url *url, struct tern_error *err)
 {
     const int code = transfer->head.status;
     if (code == 200 || code == 206)
@@ -156,7 +161,7 @@ static tern_status handle_response(struct attempt *a, struct tn_transfer *transf
     if (code == 416 && a->sink->offset(a->sink->arg) > 0)
         return restart(a, err);
     a->is_transient = (code == 429 || code >= 500) && a->retry_after_s <= MAX_WAIT_S;
-    return refused(a, code, err);
+    return refused(a, url, code, err);
 }
 
 static tern_status request_once(struct attempt *a, struct tn_transfer *transfer,
@@ -186,7 +191,7 @@ static tern_status attempt(struct attempt *a, const char *address, struct tern_e
         if (status != TERN_OK)
             return status;
         if (!is_redirect(transfer.head.status))
-            return handle_response(a, &transfer, err);
+            return handle_response(a, &transfer, url, err);
         tn_transfer_abort(&transfer);
         if (i >= TN_FETCH_MAX_REDIRECTS)
             return tn_fail(err, TERN_NETWORK, "%s: more than %d redirects", a->repository,

@@ -165,6 +165,16 @@ class Pulling(Pull):
         self.check_model()
         self.assertEqual([path for path, _ in other.requests], [f"/cdn/{WEIGHTS}?a=b"])
 
+    def test_a_refusal_after_a_redirect(self):
+        """Its licence and HF_TOKEN have nothing to do with it."""
+        other = Hub({})
+        self.addCleanup(other.close)
+        self.act(f"resolve/.*{WEIGHTS}", lambda h: h.redirect(f"{other.address}/x"))
+        for status in (401, 403, 404):
+            other.actions = [("", lambda h: h.send_text(status, "expired") or True)]
+            self.assertIn(f"redirects to {other.address}, which answers with status {status}",
+                          self.failed(7))
+
     def test_redirects_that_are_not_followed(self):
         for location, said in (("http://192.0.2.1/x", "this computer only"),
                                ("ftp://127.0.0.1/x", "not an https address"),
