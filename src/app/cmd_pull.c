@@ -106,11 +106,14 @@ static tern_status is_there(bool *there, const struct job *job, struct tern_erro
     if (!*there)
         return TERN_OK;
     tn_origin_read(&origin, job->path);
-    if (strcmp(origin.repository, job->repository) != 0)
+    const bool is_other_file =
+        origin.file[0] && job->file[0] && strcmp(origin.file, job->file) != 0;
+    if (strcmp(origin.repository, job->repository) != 0 || is_other_file)
         return tn_fail(err, TERN_USAGE,
-                       "\"%s\" exists and was made of %s; tern remove %s first, or move the file",
+                       "\"%s\" exists and was made of %s%s%s; tern remove %s first, or move the "
+                       "file",
                        job->path, origin.repository[0] ? origin.repository : "something else",
-                       job->name);
+                       is_other_file ? ":" : "", is_other_file ? origin.file : "", job->name);
     if (!job->o->keep)
         tn_download_folder_remove_rest(job->downloads, job->name);
     tn_info_say("%s is here already (revision %.8s); tern remove %s before a new one is fetched",
@@ -196,7 +199,7 @@ static tern_status fetch(struct job *job, const struct tn_hub *hub, struct tn_pu
  * made. */
 static tern_status convert(struct job *job, const struct tn_pulled *pulled, struct tern_error *err)
 {
-    struct tn_origin origin = {{0}, {0}};
+    struct tn_origin origin = {{0}, {0}, {0}};
     struct tern_convert_params params = {.source = pulled->source, .output = job->path,
                                          .name = job->name};
     struct tern_convert_result *result = tn_alloc(sizeof *result);
@@ -204,6 +207,7 @@ static tern_status convert(struct job *job, const struct tn_pulled *pulled, stru
         return tn_fail(err, TERN_MEMORY, "no memory for a conversion");
     snprintf(origin.repository, sizeof origin.repository, "%s", job->repository);
     snprintf(origin.revision, sizeof origin.revision, "%s", pulled->listing.revision);
+    snprintf(origin.file, sizeof origin.file, "%s", job->file);
     tern_status status = tn_origin_write(&origin, job->path, err);
     if (status == TERN_OK)
         status = tn_convert_and_say(&params, result, err);

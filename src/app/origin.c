@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads and writes NAME.json next to NAME.tern, which records the repository and revision of a
- * pulled model (pull.h).
+ * Reads and writes NAME.json next to NAME.tern, which records the repository, revision and file of
+ * a pulled model (pull.h).
  */
 #include <string.h>
 
@@ -37,13 +37,14 @@ void tn_origin_read(struct tn_origin *out, const char *path)
     char *text = NULL;
     size_t n;
     json_t *root = NULL;
-    *out = (struct tn_origin){{0}, {0}};
+    *out = (struct tn_origin){{0}, {0}, {0}};
     char *beside = path_beside(path);
     if (beside && tn_path_kind(beside) == TN_PATH_FILE &&
         tn_file_read_all(&text, &n, beside, MAX_BYTES, NULL) == TERN_OK &&
         tn_json_load(&root, beside, text, n, TN_JSON_LARGE_AS_REAL, NULL) == TERN_OK) {
         take_text(out->repository, sizeof out->repository, root, "repository");
         take_text(out->revision, sizeof out->revision, root, "revision");
+        take_text(out->file, sizeof out->file, root, "file");
     }
     json_decref(root);
     tn_free(text);
@@ -54,8 +55,8 @@ tern_status tn_origin_write(const struct tn_origin *origin, const char *path,
                             struct tern_error *err)
 {
     struct tn_buf text = {0};
-    tn_buf_printf(&text, "{\"repository\":\"%s\",\"revision\":\"%s\"}\n", origin->repository,
-                  origin->revision);
+    tn_buf_printf(&text, "{\"repository\":\"%s\",\"revision\":\"%s\",\"file\":\"%s\"}\n",
+                  origin->repository, origin->revision, origin->file);
     char *beside = path_beside(path);
     const tern_status status =
         beside && !text.failed

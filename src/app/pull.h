@@ -50,6 +50,7 @@ int tn_pull_list(const struct tn_options *o);
 struct tn_origin {
     char repository[200]; /* "OWNER/REPO"; "": unknown */
     char revision[41];
+    char file[201]; /* of the repository, if it was named */
 };
 
 /* Reads the origin of the .tern file at `path`; all "" if unknown. */

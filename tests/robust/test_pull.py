@@ -58,6 +58,10 @@ class Pulling(Pull):
         error = self.failed_only(5, "a/two")
         self.assertIn("a.gguf, b.gguf", error)
         self.pull("a/two:b.gguf")
+        for name in ("a/two:b.gguf", "a/two"):
+            self.assertIn("is here already", self.pull(name).err)
+        self.assertIn("was made of a/two:b.gguf; tern remove two",
+                      self.failed_only(2, "a/two:a.gguf"))
         self.assertIn("a.gguf, b.gguf", self.failed_only(5, "a/two:c.gguf", remove="two"))
 
     def failed_only(self, code, *arguments, remove=None):
