@@ -71,7 +71,11 @@ if [ ! -e "$prefix/complete" ]; then
     mkdir -p "$folder"
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    build_libraries >"$folder/libraries.log" 2>&1 ||
+    set +e # the shell ignores -e inside a condition
+    (set -e; build_libraries) >"$folder/libraries.log" 2>&1
+    status=$?
+    set -e
+    [ $status -eq 0 ] ||
         { tail -n 30 "$folder/libraries.log" >&2; die "the libraries did not build"; }
 fi
 # clang 14 does not intercept getentropy, nor the names of fstat and related functions since glibc

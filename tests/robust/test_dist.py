@@ -2,18 +2,21 @@
 # SPDX-License-Identifier: MIT
 """Bad input to the release scripts: the error is named, and nothing is built or installed. And a
 single meaning of "release": the same flags with the preset, without one, and in archives."""
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 from command import scratch
 
 DIST = os.path.join(command.ROOT, "dist")
-TOOLS = ("sh", "dirname", "sed", "grep", "cut", "sha256sum", "mkdir", "cat", "mv", "rm", "cp", "uname")
+TOOLS = ("sh", "dirname", "sed", "grep", "cut", "sha256sum", "mkdir", "cat", "mv", "rm", "cp", "uname",
+         "mktemp", "tail", "tar")
 
 
 def pinned(name):
@@ -46,7 +49,7 @@ def machine(name, **programs):
 class Scripts(command.TestCase):
     def check(self, *arguments, **changes):
         """Runs a script that must fail. Returns its output."""
-        env = command.environment(TERN_BUILD_CACHE=folder("cache"), **changes)
+        env = command.environment(**dict({"TERN_BUILD_CACHE": folder("cache")}, **changes))
         done = subprocess.run(arguments, capture_output=True, env=env, timeout=60,
                               stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -71,6 +74,30 @@ class Scripts(command.TestCase):
         text = self.build_deps("--sources", folder("empty"), "linux-x86_64")
         self.assertIn("no archive of hwloc", text)
         self.assertIn("--sources", text)
+
+    def test_a_library_that_does_not_build(self):
+        """Later steps succeed, but nothing is kept that the next run would find up to date."""
+        scripts, sources = scratch("scripts"), folder("broken-sources")
+        shutil.copytree(DIST, scripts, ignore=shutil.ignore_patterns("demo", "*.png"))
+        for name in ("COPYING", "LICENSE", "LICENSE.md", "xxhash.h"):
+            with open(os.path.join(sources, name), "wb"):
+                pass
+        lines = []
+        for library in ("hwloc", "utf8proc", "jansson", "xxhash", "cmocka"):
+            archive = os.path.join(sources, library + ".tar")
+            with tarfile.open(archive, "w") as tar:
+                for name in ("COPYING", "LICENSE", "LICENSE.md", "xxhash.h"):
+                    tar.add(os.path.join(sources, name), f"{library}-1/{name}")
+            digest = hashlib.sha256(command.read_bytes(archive)).hexdigest()
+            lines.append(f"{library} 1 sid {library}.tar {digest}\n")
+        with open(os.path.join(scripts, "sources.txt"), "w", encoding="utf-8") as f:
+            f.writelines(lines)
+        path = machine("broken", gcc="exit 1")
+        text = self.check(os.path.join(path, "sh"), os.path.join(scripts, "build-deps.sh"),
+                          "--sources", sources, "linux-x86_64", PATH=path,
+                          TERN_BUILD_CACHE=folder("broken-cache"))
+        self.assertIn("hwloc for linux-x86_64 did not build", text)
+        self.assertFalse(os.path.exists(os.path.join(folder("broken-cache"), "prefix")))
 
     def test_targets_and_options_that_do_not_exist(self):
         for script in ("build-deps.sh", "build-release.sh"):
