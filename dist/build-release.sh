@@ -36,6 +36,8 @@ targets=${targets:-$all_targets deb}
 for target in $targets; do
     [ "$target" = deb ] || (set_target "$target")
 done
+[ "$out" = build/dist ] || [ ! -e "$out" ] || [ -e "$out/SHA256SUMS" ] || rmdir "$out" ||
+    die "--out $out: needs a new folder, an empty one, or that of an earlier release"
 [ "$(uname -sm)" = "Linux x86_64" ] || die "release builds need Linux on x86-64"
 
 version=$(sed -n 's/.*TERN_VERSION_STRING "\(.*\)"/\1/p' include/tern/version.h)

@@ -99,6 +99,14 @@ class Scripts(command.TestCase):
         self.assertIn("hwloc for linux-x86_64 did not build", text)
         self.assertFalse(os.path.exists(os.path.join(folder("broken-cache"), "prefix")))
 
+    def test_a_folder_that_holds_something_else(self):
+        mine = os.path.join(folder("mine"), "thesis.txt")
+        with open(mine, "wb"):
+            pass
+        text = self.check(os.path.join(DIST, "build-release.sh"), "--out", folder("mine"), "deb")
+        self.assertIn("--out", text)
+        self.assertTrue(os.path.exists(mine))
+
     def test_targets_and_options_that_do_not_exist(self):
         for script in ("build-deps.sh", "build-release.sh"):
             self.assertIn("--sauces", self.check(os.path.join(DIST, script), "--sauces", "x"))
