@@ -90,7 +90,7 @@ static tern_status list(struct tn_pulled *p, const struct tn_hub *hub,
         return status;
     if (!same)
         tn_download_folder_clear(p->folder); /* not before the new files are known to exist */
-    state = (struct tn_download_state){.is_kept = false};
+    state = (struct tn_download_state){.is_kept = same && state.is_kept};
     memcpy(state.repository, params->repository, strlen(params->repository) + 1);
     memcpy(state.file, params->file, strlen(params->file) + 1);
     memcpy(state.revision, p->listing.revision, sizeof state.revision);
@@ -151,11 +151,11 @@ void tn_pull_finish(struct tn_pulled *pulled, bool keep)
 {
     struct tn_download_state state;
     bool was_begun;
-    if (!keep) {
+    (void)tn_download_state_read(&state, &was_begun, pulled->folder, NULL);
+    if (!keep && !state.is_kept) {
         tn_download_folder_clear(pulled->folder);
         (void)tn_dir_remove(pulled->folder);
-    } else if (tn_download_state_read(&state, &was_begun, pulled->folder, NULL) == TERN_OK &&
-               was_begun) {
+    } else if (was_begun) {
         state.is_kept = true;
         (void)tn_download_state_write(&state, pulled->folder, NULL);
     }

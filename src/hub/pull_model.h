@@ -40,9 +40,10 @@ struct tn_pulled {
 tern_status tn_pull_download(struct tn_pulled *out, const struct tn_hub *hub,
                              const struct tn_pull_params *params, struct tern_error *err);
 
-/* Call after the conversion: removes the download, or keeps and marks it. */
+/* Call after the conversion: removes the download, unless it was kept before; `keep` keeps and
+ * marks it. */
 void tn_pull_finish(struct tn_pulled *pulled, bool keep);
-/* Call if the conversion failed: the download stays, unmarked. */
+/* Call if the conversion failed: the download stays. */
 void tn_pull_release(struct tn_pulled *pulled);
 
 #endif

@@ -84,6 +84,9 @@ class Pulling(Pull):
         self.check_model()
         self.pull()
         self.assertEqual(sorted(os.listdir(kept)), sorted([*self.files, "pull.json"]))
+        os.remove(os.path.join(self.models, "fairy-tales.tern"))
+        self.pull()
+        self.assertEqual(sorted(os.listdir(kept)), sorted([*self.files, "pull.json"]))
         self.ok("remove", "fairy-tales", env=self.environment())
         self.assertEqual(os.listdir(self.downloads), [])
 
