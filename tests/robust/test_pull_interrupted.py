@@ -273,6 +273,23 @@ class Interrupted(Pull):
         self.assertRegex(self.failed(4), r"need 0\.03 GB, 0\.01 GB are free")
         self.assertEqual(self.hub.files_requested(), [])
 
+    def test_another_program_writes_to_the_part(self):
+        """As another tern pull does where the file system has no locks."""
+        data = self.files[WEIGHTS]
+
+        def send(handler):
+            rest = handler.begin_file(data)
+            handler.wfile.write(rest[:5000000])
+            command.wait_for(lambda: self.part_bytes() == 5000000, "no bytes came")
+            with open(os.path.join(self.downloads, "fairy-tales", WEIGHTS + ".part"), "ab") as f:
+                f.write(b"x")
+            handler.wfile.write(rest[5000000:])
+            return True
+        self.act(f"resolve/.*{WEIGHTS}", send, 1)
+        self.assertIn(f"has {len(data) + 1} bytes where {len(data)} were", self.failed(4))
+        self.pull()
+        self.check_model()
+
     def test_a_file_of_this_name_stays(self):
         os.makedirs(self.models)
         mine = os.path.join(self.models, "fairy-tales.tern")
