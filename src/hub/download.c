@@ -145,7 +145,7 @@ static tern_status check(struct download *d, struct tern_error *err)
                        "\"%s\": its SHA-256 is %.12s..., %.12s... was promised; it was removed, "
                        "try again",
                        d->wanted->name, sha256, d->wanted->sha256);
-    /* The hash is that of the bytes that came: what else is in the file must not be taken for it. */
+    /* The hash is that of the bytes that came, which may not be all that the file has. */
     if (tn_file_size(d->file) != d->n_done)
         return tn_fail(err, TERN_OUTPUT,
                        "\"%s\" has %llu bytes where %llu were written; does another program write "
