@@ -353,13 +353,25 @@ static tern_status add_merges_of_scores(struct tn_tok_build *b, const float *sco
     return TERN_OK;
 }
 
+/* Maximum bytes of a token with a score: looking up all pairs that make it takes time proportional
+ * to their square.  SentencePiece makes tokens of at most 16 characters by default. */
+#define MAX_SCORED_BYTES 1024u
+
 static tern_status check_scores(const struct tn_tok_keys *keys, struct tern_error *err)
 {
     if (!keys->scores)
         return tn_fail(err, TERN_INPUT, SOURCE ".scores is missing");
-    for (uint32_t id = 0; id < keys->tokens.n; id++)
+    for (uint32_t id = 0; id < keys->tokens.n; id++) {
+        size_t n;
+        (void)text_at(&keys->tokens, id, &n);
         if (!isfinite(keys->scores[id]))
             return tn_fail(err, TERN_INPUT, SOURCE ".scores: id %u has no finite score", id);
+        if (n > MAX_SCORED_BYTES && type_of(keys, id) == TYPE_NORMAL)
+            return tn_fail(err, TERN_UNSUPPORTED,
+                           SOURCE ".tokens: token %u with a score has %zu bytes, at most %u are "
+                                  "supported",
+                           id, n, MAX_SCORED_BYTES);
+    }
     return TERN_OK;
 }
 

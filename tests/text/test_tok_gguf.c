@@ -300,6 +300,21 @@ static void test_refused(void **state)
     check_keys(&l, NULL, 500, TERN_INPUT, "scores is missing");
 }
 
+/* Finding the pairs of a token with a score takes time proportional to the square of its length. */
+static void test_long_token_with_score(void **state)
+{
+    (void)state;
+    char text[1026];
+    memset(text, 'a', sizeof text);
+    text[1025] = '\0';
+    begin_characters(&l);
+    add_token(&l, text + 1, 1, -4);
+    check_keys(&l, NULL, 500, TERN_OK, "");
+    begin_characters(&l);
+    add_token(&l, text, 1, -4);
+    check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "token 266 with a score has 1025 bytes");
+}
+
 /* LLaMA-3's ranks are recognised without the keys. */
 static void test_llama3_is_recognised(void **state)
 {
@@ -371,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_characters),
         cmocka_unit_test(test_runs_of_spaces),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_long_token_with_score),
         cmocka_unit_test(test_llama3_is_recognised),
         cmocka_unit_test(test_every_allocation_fails),
     };
