@@ -201,6 +201,18 @@ static void expect_deep(const char *begin, const char *part, size_t n, const cha
     tn_buf_fini(&source);
 }
 
+/* A macro that calls itself four times, from the first of 180 filters of a block. */
+static void expect_deep_filters(void)
+{
+    struct tn_buf source = {0};
+    tn_buf_append_text(&source, "{% macro f(n) %}{% filter default(f(n - 1) if n else '')");
+    for (size_t i = 0; i < 180; i++)
+        tn_buf_append_text(&source, "|upper");
+    tn_buf_append_text(&source, " %}a{% endfilter %}{% endmacro %}{{ f(3) }}");
+    expect_limit(source.data, source.n_bytes);
+    tn_buf_fini(&source);
+}
+
 static void expect_deep_target(const char *statement)
 {
     struct tn_buf source = {0};
@@ -256,6 +268,7 @@ static void test_bombs(void **state)
     expect_deep("{% if 1 %}", "{% elif 1 %}", 50000, "{% endif %}");
     expect_deep("{{ ", "1 if 1 else ", 50000, "1 }}");
     expect_deep("", "x", (size_t)2 << 20, "");
+    expect_deep_filters();
     expect_deep_target("{% set ");
     expect_deep_target("{% for ");
 }

@@ -163,11 +163,14 @@ static struct tn_jvalue apply_filters(struct tn_jrun *run, const struct tn_jnode
                                       struct tn_jvalue v)
 {
     struct tn_jargs args;
+    if (!tn_jrun_enter(run))
+        return v;
     if (filter->a)
         v = apply_filters(run, filter->a, v);
-    return tn_jrun_arguments(run, &args, &filter->list)
-               ? tn_jrun_filter(run, filter->name, v, &args)
-               : v;
+    if (tn_jrun_arguments(run, &args, &filter->list))
+        v = tn_jrun_filter(run, filter->name, v, &args);
+    run->depth--;
+    return v;
 }
 
 static void run_set_block(struct tn_jrun *run, const struct tn_jnode *node)
