@@ -107,13 +107,13 @@ class Hub:
     of the handler)], the first that returns true has answered; `listing`: rows instead of the
     repository's own."""
 
-    def __init__(self, repositories, certificate=None):
+    def __init__(self, repositories, certificate=None, port=0):
         self.repositories = repositories
         self.actions = []
         self.listing = None
         self.requests = []
         self.lock = threading.Lock()
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server(("127.0.0.1", port), Handler)
         self.server.hub = self
         scheme = "http"
         if certificate:

@@ -82,18 +82,25 @@ static bool is_interrupted(void)
 }
 
 /* Whether an exit code of curl is a failure that may not happen again. */
-static bool is_transient(int exit_code)
+static bool is_transient(int exit_code, bool was_answered)
 {
-    static const int codes[] = {16,  /* HTTP/2 framing error */
-                                18,  /* incomplete file */
-                                28,  /* timeout */
-                                52,  /* empty response */
-                                55,  /* sending failed */
-                                56,  /* receiving failed */
-                                92}; /* error of a stream */
+    static const struct {
+        int code;
+        bool after_answer; /* before one, the address may be wrong, or there is no network */
+    } codes[] = {{5, true},   /* proxy not found */
+                 {6, true},   /* host not found */
+                 {7, true},   /* no connection */
+                 {16, false}, /* HTTP/2 framing error */
+                 {18, false}, /* incomplete file */
+                 {28, false}, /* timeout */
+                 {35, true},  /* no TLS connection */
+                 {52, false}, /* empty response */
+                 {55, false}, /* sending failed */
+                 {56, false}, /* receiving failed */
+                 {92, false}}; /* error of a stream */
     for (size_t i = 0; i < TN_COUNT_OF(codes); i++)
-        if (codes[i] == exit_code)
-            return true;
+        if (codes[i].code == exit_code)
+            return was_answered || !codes[i].after_answer;
     return false;
 }
 
@@ -115,7 +122,7 @@ static tern_status finish_transfer(struct tn_transfer *transfer, struct tern_err
     transfer->process = NULL;
     tn_free(transfer->buffer);
     transfer->buffer = NULL;
-    transfer->is_transient = is_transient(code);
+    transfer->is_transient = is_transient(code, transfer->was_answered);
     if (code == 0)
         return tn_ok(err);
     if (is_interrupted()) /* curl got the Ctrl-C first */
@@ -165,7 +172,8 @@ static tern_status start(struct tn_transfer *transfer, const struct tn_request *
 tern_status tn_transfer_open(struct tn_transfer *out, const struct tn_request *request,
                              struct tern_error *err)
 {
-    *out = (struct tn_transfer){.buffer = tn_alloc(TN_RESPONSE_HEAD_MAX_BYTES)};
+    *out = (struct tn_transfer){.buffer = tn_alloc(TN_RESPONSE_HEAD_MAX_BYTES),
+                                .was_answered = request->was_answered};
     if (!out->buffer)
         return tn_fail(err, TERN_MEMORY, "no memory for a download");
     const tern_status status = start(out, request, err);

@@ -28,6 +28,7 @@ struct tn_request {
     const struct tn_url *url;
     const char *token;   /* sent as a bearer token; NULL: none */
     uint64_t first_byte; /* above 0: a range request from there to the end */
+    bool was_answered;   /* an earlier request was: a failure to connect may pass */
 };
 
 /* The configuration of a request, in curl's syntax, for tests.  TERN_USAGE: the token contains a
@@ -41,6 +42,7 @@ struct tn_transfer {
     struct tn_process *process;
     char *buffer; /* the head, and the part of the body that came with it */
     size_t n_buffered, n_taken;
+    bool was_answered; /* of the request */
     bool is_transient; /* the failure may not happen again */
 };
 

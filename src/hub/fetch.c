@@ -73,6 +73,7 @@ struct attempt {
     const char *repository;
     const struct tn_sink *sink;
     uint32_t retry_after_s; /* requested by the server */
+    bool was_answered;      /* an earlier request, of any attempt */
     bool is_transient;
 };
 
@@ -172,8 +173,10 @@ static tern_status request_once(struct attempt *a, struct tn_transfer *transfer,
         .url = url,
         .token = tn_url_is_same_origin(url, &a->hub->endpoint) ? a->hub->token : NULL,
         .first_byte = a->sink->offset(a->sink->arg),
+        .was_answered = a->was_answered,
     };
     const tern_status status = tn_transfer_open(transfer, &request, err);
+    a->was_answered = a->was_answered || status == TERN_OK;
     a->is_transient = status != TERN_OK && transfer->is_transient;
     return status;
 }

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -21,7 +22,7 @@ except ImportError:  # Windows
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 from command import NATIVE, read_bytes
-from hub import entry
+from hub import Hub, entry
 from pulling import CURL, FOLDER, WEIGHTS, Pull
 
 
@@ -63,6 +64,26 @@ class Interrupted(Pull):
         self.assertEqual(ranges[0], None)
         self.assertEqual(len(ranges), 4)
         self.assertTrue(all(r and r.startswith("bytes=") for r in ranges[1:]), ranges)
+
+    def test_a_server_that_is_away_for_a_while(self):
+        """As when a laptop changes its network: after an answer, failures to connect are retried."""
+        data, servers = self.files[WEIGHTS], [Hub({})]
+        port, address = servers[0].port, servers[0].address
+
+        def come_back():
+            servers.append(Hub({}, port=port))
+            servers[1].actions.append(("", lambda h: h.send_file(data)))
+
+        def leave(handler):
+            handler.cut(data, 5000000)
+            servers[0].close()
+            threading.Timer(1.5, come_back).start()
+            return True
+        servers[0].actions.append(("", leave))
+        self.addCleanup(lambda: [server.close() for server in servers[1:]])
+        self.act(f"resolve/.*{WEIGHTS}", lambda h: h.redirect(f"{address}/x"))
+        self.assertIn("(code 7); next attempt", self.pull().err)
+        self.check_model()
 
     def test_no_ranges(self):
         """A 200 to a range request restarts the download."""
