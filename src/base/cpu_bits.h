@@ -6,8 +6,8 @@
 #ifndef TN_CPU_BITS_H
 #define TN_CPU_BITS_H
 
-/* x86-64.  AVX2 includes the other features that its kernels use: F16C (with OS support for ymm
- * state). AVX512 is F, BW, VL, DQ, VBMI and VNNI together (with OS support for zmm state). */
+/* x86-64.  AVX2 includes F16C, AVXVNNI also FMA (with OS support for ymm state).  AVX512 is F, BW,
+ * VL, DQ, VBMI and VNNI together (with OS support for zmm state). */
 #define TN_CPU_SSSE3 (1u << 0)
 #define TN_CPU_AVX2 (1u << 1)
 #define TN_CPU_AVXVNNI (1u << 2)

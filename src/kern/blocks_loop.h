@@ -13,7 +13,7 @@
  *   LANES                        rows of a vector: 4, 8 or 16
  *   HAS_SIGNED_CODES             sum_add takes codes of 8 bits as int8, else as uint8 (plus 128)
  *   HAS_PANEL8, HAS_FUSED        blocks_panel8.h, which has the functions that they need
- *   TILE_VECTORS, TILE_INPUTS_8, TILE_INPUTS_16
+ *   TILE_VECTORS, TILE_INPUTS_8, TILE_INPUTS_16, TILE_SWITCH_8, TILE_SWITCH_16 (switch.h)
  *                                vectors of rows x inputs whose sums stay in registers
  *   GEMV_VECTORS                 the same for one input
  *   FEW_VECTORS, FEW_INPUTS_8, FEW_INPUTS_16

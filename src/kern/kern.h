@@ -49,7 +49,7 @@ static inline uint32_t tn_kern_pad(uint32_t cols)
     return (cols + TN_X_PAD - 1) / TN_X_PAD * TN_X_PAD;
 }
 
-/* lut_t2: prepares x [tn_kern_pad(cols)] int8 for gemv_t2_i8 of the same level.
+/* lut_t2: prepares x [64] [tn_kern_pad(cols)] int8 for gemv_t2_i8 of the same level.
  *   lut   [64] TN_LUT_BYTES(cols); its contents are private to the level */
 typedef void tn_lut_t2_fn(void *lut, const int8_t *x, uint32_t cols);
 
@@ -61,7 +61,7 @@ typedef void tn_lut_t2_fn(void *lut, const int8_t *x, uint32_t cols);
 typedef void tn_gemv_t2_i8_fn(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                               uint32_t row_end, const void *lut);
 
-/* prep_r2: prepares x for gemv_r2_i8 of the same level. prep [64] TN_PREP_R2_BYTES(cols). */
+/* prep_r2: prepares x [64] for gemv_r2_i8 of the same level. prep [64] TN_PREP_R2_BYTES(cols). */
 typedef void tn_prep_r2_fn(void *prep, const int8_t *x, uint32_t cols);
 
 /* gemv_r2_i8: dst[i] = sum over c of W[rows[i]][c] * x[c], for a list of rows, without
@@ -74,7 +74,7 @@ typedef void tn_gemv_r2_i8_fn(int32_t *dst, const struct tn_ternary *w, const ui
 /* few_r2_i8: dst[t * dst_stride + i] = sum over c of W[rows[i]][c] * x[t][c] for a list of rows.
  * Row i is multiplied only by the inputs t whose bit is set in takers[i]; no other dst is written.
  * Multiplication is allowed here.
- *   w       layout R2
+ *   w       layout R2, at most 2^23 columns: sums of codes, weights plus one, fit int32
  *   rows    n_rows row numbers below w->rows, ascending
  *   takers  [n_rows] bit masks of up to 8 inputs
  *   x       [inputs][x_stride] int8, [64], x_stride >= tn_kern_pad(cols), multiple of 64, zeros
@@ -251,7 +251,7 @@ typedef tn_gemm_blocks_fn tn_gemm_blocks_x16_fn;
 /* gemv_blocks_f32: inputs in f32.  y[r] = sum over cells of 32 columns, ascending from +0, of
  *   (sum over c in the cell, ascending from +0, of w[r][c] * x[c])
  * with w[r][c] as returned by tn_blocks_unpack_row.
- *   x   [w->cols] */
+ *   x   [w->cols];  dst, row_begin and row_end as for gemv_blocks_x8 */
 typedef void tn_gemv_blocks_f32_fn(float *dst, const struct tn_blocks *w, uint32_t row_begin,
                                    uint32_t row_end, const float *x);
 
