@@ -9,6 +9,7 @@
 
 #include "kern/arm/lanes_neon.h"
 #include "kern/kern.h"
+#include "kern/prefetch.h"
 
 /* Loads 16 weights as f32. */
 typedef void load16_fn(float32x4_t out[4], const void *w);
@@ -63,7 +64,7 @@ static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load
             sum[t][j] = vdupq_n_f32(0.0f);
     uint32_t c = 0;
     for (; c + 16 <= cols; c += 16) {
-        TN_PREFETCH(row + c * value_bytes + 2048);
+        tn_request(row + c * value_bytes, TN_PREFETCH_OF(FLOATS));
         tile_step(sum, load16, row + c * value_bytes, x + c, x_stride, n_tokens);
     }
     if (c < cols) { /* zero weights and inputs leave a lane unchanged */
