@@ -141,7 +141,7 @@ static void call_gemv_c2(struct bench *b)
 
 static void call_gemm(struct bench *b)
 {
-    const size_t dst_stride = b->w.rows + 16; /* as TN_SUM_STRIDE in matrix.c */
+    const size_t dst_stride = b->w.rows + 16; /* as TN_SUM_STRIDE */
     ((tn_gemm_i8_fn *)b->row->fn)(b->dst, dst_stride, &b->w, 0, b->w.rows, b->x,
                                   tn_kern_pad(b->w.cols), b->x_sum, b->n_tokens, b->scratch);
 }

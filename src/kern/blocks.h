@@ -4,9 +4,9 @@
  * the layouts of the same names (tern/matrix_layouts.h): 16 rows interleaved, scales separate from
  * codes.  Every weight keeps its exact value:
  *
- *   w = D * q - M      D = d * s, M = dmin * m: exact in f32, as is D * q except for Q6_K
+ *   w = D * q - M      D = d * s, M = dmin * m and D * q are exact in f32
  *
- * Portable and stateless.  The converter packs; kernels, tests and `verify` read.
+ * Portable and stateless.  The converter packs; kernels, formats, tests and `verify` read.
  */
 #ifndef TN_BLOCKS_H
 #define TN_BLOCKS_H

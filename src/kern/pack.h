@@ -2,7 +2,7 @@
  *
  * Ternary matrices in the file's layouts T2, T5, R2 and C2 (tern/matrix_layouts.h), from and to
  * trits: int8 values -1, 0, +1, row after row, [rows][cols].  Portable and stateless.  The
- * converter packs with these, tests and `verify` unpack.
+ * converter packs with these; formats, tests and `verify` unpack.
  */
 #ifndef TN_PACK_H
 #define TN_PACK_H

@@ -2,8 +2,8 @@
  *
  * A linear layer has a format: one constant row with the products of a layout's matrices, the
  * precision of their input, what they can skip, and the memory they need.  The callers of a product
- * (matrix.c, embed_head.c) do not depend on layouts: a new one is a file in formats/ and a line of
- * its formats.h.  These functions run on one thread and write only to their arguments.
+ * (matrix.c, experts.c, embed_head.c) do not depend on layouts: a new one is a file in formats/ and
+ * a line of its formats.h.  These functions run on one thread and write only to their arguments.
  */
 #ifndef TN_FORMAT_H
 #define TN_FORMAT_H

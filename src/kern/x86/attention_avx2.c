@@ -4,8 +4,8 @@
  * registers.
  *
  * q . k   a tile is 1 position x up to 4 query heads: eight accumulators; a key is widened once for
- * its heads, and one tree finishes four sums. p . v   a tile is 16 columns x up to 4 query heads in
- * eight registers, over a run of positions,
+ *         its heads, and one tree finishes four sums.
+ * p . v   a tile is 16 columns x up to 4 query heads in eight registers, over a run of positions,
  *         so that memory is read in order.
  *
  * Per 8 values of the cache and query head: one multiplication and one addition, never fused.

@@ -2,8 +2,8 @@
  *
  * Ternary matrices with one scale, in T2, R2 and C2: inputs in int8, exact sums in int32, then
  * y = sum * (scale of the weights * scale of the input).  One token takes the multiplication-free
- * gemv kernels, several take gemm; both give the same sums.  Products skip rows of R2 and columns
- * of C2.
+ * gemv kernels for a whole product of T2, listed rows of R2 and listed columns of C2; all else is
+ * multiplied, with the same sums.
  */
 #include "base/bits.h"
 #include "kern/pack.h"
