@@ -23,10 +23,10 @@ static inline float tn_hadamard_scale(uint32_t block)
     return block == 2 ? scale * 0.70710678f : scale;
 }
 
-/* One block: butterflies of distance half, 2 * half ... block / 2, then the scale. */
-static inline void tn_hadamard_block(float *x, uint32_t block, uint32_t half, float scale)
+/* One block: butterflies of distance 1, 2, 4 ... block / 2, then the scale. */
+static inline void tn_hadamard_block(float *x, uint32_t block, float scale)
 {
-    for (; half < block; half *= 2)
+    for (uint32_t half = 1; half < block; half *= 2)
         for (uint32_t i = 0; i < block; i += 2 * half)
             for (uint32_t j = i; j < i + half; j++) {
                 const float a = x[j], b = x[j + half];
@@ -78,7 +78,7 @@ static inline void tn_hadamard_block(float *x, uint32_t block, uint32_t half, fl
         const float scale = tn_hadamard_scale(block);                                              \
         for (uint32_t i = 0; i < n; i += block) {                                                  \
             if (block < LANES)                                                                     \
-                tn_hadamard_block(x + i, block, 1, scale);                                         \
+                tn_hadamard_block(x + i, block, scale);                                            \
             else                                                                                   \
                 transform(x + i, block, scale);                                                    \
         }                                                                                          \

@@ -10,5 +10,5 @@ void tn_hadamard_f32_ref(float *x, uint32_t n, uint32_t block)
 {
     const float scale = tn_hadamard_scale(block);
     for (uint32_t i = 0; i < n; i += block)
-        tn_hadamard_block(x + i, block, 1, scale);
+        tn_hadamard_block(x + i, block, scale);
 }
