@@ -64,6 +64,17 @@ static tern_status check_room(const struct tn_pulled *p, const struct tn_pull_pa
 
 /* ---- the steps ---- */
 
+/* The user did not name the revision: it is that of an earlier attempt, now continued. */
+static void explain_missing_revision(const struct tn_pull_params *params, const char *revision,
+                                     struct tern_error *err)
+{
+    if (err && strstr(err->detail, "(status 404)"))
+        tn_fail(err, TERN_NETWORK,
+                "%s: the hub no longer has revision %.8s, of which files are here (status 404); "
+                "for the newest: tern remove %s, then pull again",
+                params->repository, revision, params->name);
+}
+
 static tern_status list(struct tn_pulled *p, const struct tn_hub *hub,
                         const struct tn_pull_params *params, struct tern_error *err)
 {
@@ -84,6 +95,8 @@ static tern_status list(struct tn_pulled *p, const struct tn_hub *hub,
                        p->folder, state.repository, params->name);
     const char *revision = same ? state.revision : known ? known->revision : "";
     status = tn_listing_read(&p->listing, hub, params->repository, revision, params->file, err);
+    if (status == TERN_NETWORK && same && !(known && known->revision[0]))
+        explain_missing_revision(params, revision, err);
     if (status == TERN_OK && known)
         status = check_known(&p->listing, known, err);
     if (status != TERN_OK)

@@ -66,7 +66,7 @@ class Interrupted(Pull):
         self.assertTrue(all(r and r.startswith("bytes=") for r in ranges[1:]), ranges)
 
     def test_a_server_that_is_away_for_a_while(self):
-        """As when a laptop changes its network: after an answer, failures to connect are retried."""
+        """As when a laptop changes its network: after an answer, tern connects again."""
         data, servers = self.files[WEIGHTS], [Hub({})]
         port, address = servers[0].port, servers[0].address
 
@@ -83,6 +83,19 @@ class Interrupted(Pull):
         self.addCleanup(lambda: [server.close() for server in servers[1:]])
         self.act(f"resolve/.*{WEIGHTS}", lambda h: h.redirect(f"{address}/x"))
         self.assertIn("(code 7); next attempt", self.pull().err)
+        self.check_model()
+
+    def test_a_revision_that_is_gone(self):
+        data = self.files[WEIGHTS]
+        self.act(f"resolve/.*{WEIGHTS}", lambda h: h.cut(data, 5000000), 1)
+        self.act(f"resolve/.*{WEIGHTS}", lambda h: h.send_text(404, "gone") or True, 1)
+        self.failed(7)
+        self.act("/tree/", lambda h: h.send_text(404, "gone") or True, 1)
+        error = self.failed(7)
+        self.assertIn("no longer has revision 01234567", error)
+        self.assertIn("tern remove fairy-tales", error)
+        self.ok("remove", "fairy-tales", env=self.environment())
+        self.pull()
         self.check_model()
 
     def test_no_ranges(self):
