@@ -10,6 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static char decimal_point(void)
+{
+    char half[8];
+    return snprintf(half, sizeof half, "%.1f", 0.5) > 1 ? half[1] : '.';
+}
+
+/* strtod stops at a decimal point of the locale that is none here. */
+double tn_float_parse(char *text, char **end)
+{
+    const char point = decimal_point();
+    for (char *c = text; *c && point != '.'; c++)
+        *c = *c == '.' ? point : *c == point ? '.' : *c;
+    return strtod(text, end);
+}
+
+void tn_float_put_point(char *text)
+{
+    char *point = strchr(text, decimal_point());
+    if (point)
+        *point = '.';
+}
+
 size_t tn_float_digits(char *digits, int *exponent, double x)
 {
     char text[TN_FLOAT_TEXT];

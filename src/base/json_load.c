@@ -12,13 +12,12 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/float_text.h"
 #include "base/utf8.h"
 
 struct reader {
@@ -246,14 +245,11 @@ static void keep_wide(struct reader *r, const char *digits, size_t n, const json
     wide->depth = r->depth;
 }
 
-/* `number` is NUL-terminated.  strtod takes the decimal point of the host program's locale. */
+/* `number` is NUL-terminated. */
 static bool parse_real(char *number, double *out)
 {
-    char *point = strchr(number, '.'), half[8];
-    if (point && snprintf(half, sizeof half, "%.1f", 0.5) > 1)
-        *point = half[1];
     errno = 0;
-    *out = strtod(number, NULL);
+    *out = tn_float_parse(number, NULL);
     return !(errno == ERANGE && fabs(*out) > 1);
 }
 

@@ -4,6 +4,7 @@
  * kinds of refusals, hostile templates that must end soon, and the origin of bytes.
  * test_jinja_oracle.py compares with Jinja2 itself.
  */
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -425,6 +426,20 @@ static void test_stops(void **state)
     }
 }
 
+/* Programs may have set a locale; the test machine may lack it. */
+static void test_the_locale_does_not_matter(void **state)
+{
+    (void)state;
+    const char *source = "{{ 1.5 + 1 }} {{ '2.5' | float }} {{ '2,5' | float }} {{ '%.2f' % 0.5 }}";
+    char *text;
+    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8") && !setlocale(LC_NUMERIC, "de_DE"))
+        skip();
+    assert_int_equal(render(source, strlen(source), &text, NULL), TERN_OK);
+    setlocale(LC_NUMERIC, "C");
+    assert_string_equal(text, "2.5 2.5 0.0 0.50");
+    tern_text_free(text);
+}
+
 /* ---- provenance ---- */
 
 /* Bytes of a message stay marked through every operation; those of the template are never marked.
@@ -533,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_names_are_charged),
         cmocka_unit_test(test_many_members),
         cmocka_unit_test(test_stops),          cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_the_locale_does_not_matter),
         cmocka_unit_test(test_role_of_a_user), cmocka_unit_test(test_every_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_text.h"
 #include "text/jinja/filters.h"
 #include "text/jinja/strings.h"
 #include "text/unicode.h"
@@ -200,7 +201,7 @@ static bool parse_number(const struct tn_jstring *s, int base, bool is_float, st
         return false;
     errno = 0;
     if (is_float)
-        *out = tn_j_float(strtod(digits, &end));
+        *out = tn_j_float(tn_float_parse(digits, &end));
     else
         *out = tn_j_int(strtoll(digits, &end, base));
     if (!is_float && errno == ERANGE)

@@ -16,6 +16,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/float_text.h"
 #include "text/jinja/escape.h"
 #include "text/unicode.h"
 
@@ -184,7 +185,7 @@ static tern_status lex_number(struct lexer *l)
     if (end == whole)
         token.integer = strtoll(digits, NULL, 10);
     else
-        token.real = strtod(digits, NULL);
+        token.real = tn_float_parse(digits, NULL);
     tern_status status = add(l, token);
     advance(l, end);
     return status;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/float_text.h"
 #include "text/jinja/strings.h"
 #include "text/unicode.h"
 
@@ -195,6 +196,7 @@ static void put_float(struct formatter *f, const struct directive *d, struct tn_
     const double x = tn_j_real(v);
     snprintf(spec, sizeof spec, d->is_alternate ? "%%#.*%c" : "%%.*%c", d->type);
     snprintf(digits, sizeof digits, spec, (int)(d->precision < 0 ? 6 : d->precision), fabs(x));
+    tn_float_put_point(digits);
     put_number(f, d, signbit(x) && !isnan(x), "", digits);
 }
 
