@@ -55,7 +55,6 @@ struct tn_jvalue {
         struct tn_jmacro *macro;
         const struct tn_jfunction *function;
         const struct tn_jmethod *method;
-        const char *missing; /* name that was not found, or NULL */
     };
 };
 
