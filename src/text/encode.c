@@ -250,7 +250,8 @@ static size_t space_end(const struct match *m, const char *text, size_t n)
     return i;
 }
 
-/* Extends a match by the white space its flags strip.  false: single_word forbids the match. */
+/* Extends a match by the white space its flags strip.  false: single_word forbids the match, or
+ * nothing is left of it: the previous match stripped it as white space. */
 static bool place_match(struct match *m, const struct tern_file_added *added, const char *text,
                         size_t n)
 {
@@ -264,7 +265,7 @@ static bool place_match(struct match *m, const struct tern_file_added *added, co
             m->space_run_end = space_end(m, text, n);
         m->end = m->space_run_end;
     }
-    return true;
+    return m->start < m->end;
 }
 
 static bool encode_stretch(struct encoder *e, const char *text, size_t n, uint32_t normalized,

@@ -336,6 +336,25 @@ static void test_added_tokens(void **state)
     json_decref(root);
 }
 
+/* White space that one match has stripped is no match of a token that strips on its left. */
+static void test_stripped_token(void **state)
+{
+    (void)state;
+    static const char *const entries[] = {NULL};
+    struct data_tokenizer data;
+    json_t *root = small_tokenizer(
+        entries, "[]",
+        "[{\"id\": 256, \"content\": \"\\n\", \"lstrip\": true, \"rstrip\": true},"
+        " {\"id\": 257, \"content\": \"\\t\", \"rstrip\": true}]");
+    data_tokenizer_open_json(&data, root, 300);
+    const uint32_t x = find(&data, "x");
+    data_check_encode(&data, "x \n \nx\n", 0, 4, (uint32_t[]){x, 256, x, 256});
+    data_check_encode(&data, "\t\n", 0, 1, (uint32_t[]){257});
+    data_check_encode(&data, "\t\tx", 0, 3, (uint32_t[]){257, 257, x});
+    data_tokenizer_close(&data);
+    json_decref(root);
+}
+
 /* A special token is never made by merging or by ignore_merges. */
 static void test_special_in_vocabulary(void **state)
 {
@@ -482,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_later_rank_wins),
         cmocka_unit_test(test_missing_byte),
         cmocka_unit_test(test_added_tokens),
+        cmocka_unit_test(test_stripped_token),
         cmocka_unit_test(test_special_in_vocabulary),
         cmocka_unit_test(test_prefix_and_suffix),
         cmocka_unit_test(test_published),
