@@ -19,11 +19,12 @@ fuzz_seconds=${TERN_FUZZ_SECONDS:-5}
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
-# suite FOLDER CTEST_OPTIONS...: runs ctest there; keeps its summary and the skipped tests for the
-# end.
+# suite FOLDER CTEST_OPTIONS...: runs ctest there, with $launcher in front of it; keeps its summary
+# and the skipped tests for the end.
+launcher=
 suite() {
     folder=$1; shift
-    ctest --test-dir "$folder" --output-on-failure --timeout 7200 \
+    $launcher ctest --test-dir "$folder" --output-on-failure --timeout 7200 \
         -j "$(cpus)" "$@" 2>&1 | tee "$folder/ctest.log"
     grep 'tests passed' "$folder/ctest.log" >>"$results" || die "ctest in $folder ran no test"
     grep -hE '^skipped: |^\[  SKIPPED \] [a-z_]|\*\*\*Skipped' "$folder/ctest.log" \
@@ -105,7 +106,8 @@ cross_build() {
     quietly cmake --build "$folder" "$@"
 }
 
-# The prefix that wine creates is deleted; its debug messages are disabled.
+# The prefix that wine creates is deleted; its debug messages are disabled.  At random addresses a
+# program in a few hundred does not start: wine 8 "failed to map the shared user data".
 use_wine() {
     need_packages wine64
     WINEPREFIX="$PWD/build/wine"
@@ -113,6 +115,7 @@ use_wine() {
     export WINEPREFIX WINEDEBUG
     wine=$(command -v wine64 || command -v wine || echo /usr/lib/wine/wine64)
     [ -x "$wine" ] || die "wine64 was not found"
+    setarch -R true 2>/dev/null && launcher="setarch -R" || say "addresses stay random"
 }
 
 # One server for all programs, otherwise each of them boots Windows.  The booting program's output
@@ -130,7 +133,7 @@ stage_cross() {
     use_wine
     cross_build windows-x86_64 --target tern_cmd
     boot_wine
-    dist/smoke.sh "$wine" build/windows-x86_64/tern.exe
+    $launcher dist/smoke.sh "$wine" build/windows-x86_64/tern.exe
 }
 
 stage_wine() {
