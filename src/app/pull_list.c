@@ -45,6 +45,20 @@ static void append_licences(struct tn_buf *out)
     }
 }
 
+/* The rate is not measured where memory is short. */
+static void say_machine(const struct tn_pull_machine *machine)
+{
+    const uint64_t available = machine->info.available_bytes;
+    const struct tn_size_text size = tn_size_binary((double)available);
+    char rate[64] = "";
+    if (machine->stream_gb_s > 0)
+        snprintf(rate, sizeof rate, ", %.0f GB/s with %u thread%s", machine->stream_gb_s,
+                 machine->n_threads, machine->n_threads == 1 ? "" : "s");
+    tn_info_say("This machine: %s of memory available%s. Memory holds a conversation of 4096 "
+                "tokens.",
+                available == TERN_UNKNOWN ? "an unknown amount" : size.text, rate);
+}
+
 static tern_status print_text(const struct tn_pull_machine *machine,
                               const struct tn_pull_estimate *estimates, struct tern_error *err)
 {
@@ -60,10 +74,7 @@ static tern_status print_text(const struct tn_pull_machine *machine,
     tn_buf_fini(&out);
     if (failed)
         return tn_fail(err, TERN_MEMORY, "no memory for the list");
-    tn_info_say("This machine: %s of memory available, %.0f GB/s with %u thread%s. Memory holds a "
-                "conversation of 4096 tokens.",
-                tn_size_binary((double)machine->info.available_bytes).text, machine->stream_gb_s,
-                machine->n_threads, machine->n_threads == 1 ? "" : "s");
+    say_machine(machine);
     if (best != UINT32_MAX)
         tn_info_say("* is the best that fits. To fetch it: tern pull %s",
                     tn_catalogue_models[best].name);

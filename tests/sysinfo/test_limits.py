@@ -155,6 +155,23 @@ class Limits(command.TestCase):
                 self.check(result, f"{mib} MiB")
         self.assertEqual(result.code, 0, result.err)
 
+    def test_estimates_without_facts(self):
+        """tern pull says nothing of a rate that it could not measure, or of unknown memory."""
+        result = command.Result(subprocess.run(
+            command.argv("pull"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, timeout=command.TIMEOUT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (200 * MIB, 200 * MIB))))
+        self.assertEqual(result.code, 0, result.err)
+        self.assertRegex(result.err, r"This machine: \S+ MiB of memory available\. Memory holds")
+        script = "mount -t tmpfs none /proc && exec \"$@\""
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *command.argv("pull")],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=command.TIMEOUT, check=False)
+        if b"unshare: " in done.stderr or b"mount: " in done.stderr:
+            self.skipTest("mount is not allowed")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"This machine: an unknown amount of memory available, ", done.stderr)
+
     def test_too_little_for_any_text(self):
         """The error is reported even if nothing can be allocated, and no output is lost."""
         whole = self.ok("help").out
