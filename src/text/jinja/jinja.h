@@ -18,8 +18,8 @@
  *
  * tests/text/test_jinja_oracle.py and test_jinja_random.py compare with Jinja2.  Known differences:
  * integers have 64 bits; there are no complex numbers; items(), keys(), values() and range() are
- * lists; lazy values fail at creation; only the sharp s expands when its case changes; `safe` has
- * no effect. */
+ * lists; lazy values fail at creation; only the sharp s expands when its case changes; isdigit()
+ * and its relatives know ASCII digits only; macros have no attributes; `safe` has no effect. */
 
 #include <stdint.h>
 
