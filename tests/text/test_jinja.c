@@ -165,6 +165,7 @@ static void test_refusals(void **state)
         {"{{ '%y' % 1 }}", TERN_UNSUPPORTED, "%y in a format string"},
         {"{{ '%' % 1 }}", TERN_UNSUPPORTED, "in a format string"},
         {"{{ '%999999999s' % 1 }}", TERN_LIMIT, "a width"},
+        {"{{ '%*s' % (-9 * 999999999999999999 - 223372036854775817, 1) }}", TERN_LIMIT, "a width"},
         {"{{ 9223372036854775807 + 1 }}", TERN_UNSUPPORTED, "too long"},
         {"{{ 999999999999999999 * 99 }}", TERN_LIMIT, "64 bits"},
     };

@@ -373,7 +373,12 @@ b'", r"'\101\q\''", "'a' 'b'", r'"\U0001F600"')
         return self.body(3) + self.data()
 
 
+LEAST = "(-9 * 999999999999999999 - 223372036854775817)"  # of 64 bits
 EXPRESSIONS = [
+    f"'aa'.replace('a', 'b', {LEAST})", f"'aa'|replace('', 'b', {LEAST})",
+    f"'a b'.split(' ', {LEAST})", f"'a b'.split(none, {LEAST})", f"'a b'.rsplit('a', {LEAST})",
+    f"{LEAST}|round(-18)", "25|round(-1)", "-35|round(-1)", "-26|round(-1)", "14|round(-1)",
+    "-4|round(-1)", "5|round(-1)", "15|round(-1)", "123|round(-3)", "500|round(-3)", "-7|round(2)",
     "1.0 // 0.1", "-1.0 // 0.1", "6.0 // 0.6", "7.5 // -2", "-0.0 // 3", "1e300 // 1e-10",
     "'  1  2   3  '.split(none, 1)", "' a b '.split(maxsplit=0)", "'a b  c '.split(none, 1)[1]",
     "'a\0b'|title", "'\u4e2da 1a it\'s'.title()", "'\u4e2da'|title",

@@ -258,10 +258,11 @@ static struct tn_jvalue round_integer(struct tn_jrun *run, int64_t x, int64_t pl
     for (; places < 0; places++)
         if (__builtin_mul_overflow(unit, 10, &unit))
             return tn_j_int(0);
-    int64_t below = x - ((x % unit) + unit) % unit, rest = x - below, above;
-    if (rest < unit - rest || (rest == unit - rest && below / unit % 2 == 0))
-        return tn_j_int(below);
-    return __builtin_add_overflow(below, unit, &above) ? fail_overflow(run) : tn_j_int(above);
+    int64_t n_units = x / unit, rest = x % unit, rounded;
+    rest = rest < 0 ? -rest : rest;
+    if (rest > unit - rest || (rest == unit - rest && n_units % 2 != 0))
+        n_units += x < 0 ? -1 : 1;
+    return __builtin_mul_overflow(n_units, unit, &rounded) ? fail_overflow(run) : tn_j_int(rounded);
 }
 
 /* Rounds correctly from all digits of x, like Python. */

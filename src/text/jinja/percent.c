@@ -95,10 +95,11 @@ static int64_t read_number(struct formatter *f, int64_t most)
         for (; peek(f) >= '0' && peek(f) <= '9' && n <= most; f->at++)
             n = 10 * n + (peek(f) - '0');
     }
-    if (n > most || n < -most)
-        tn_jrun_fail(f->run, TERN_LIMIT, "a width in a format string is more than %lld",
-                     (long long)most);
-    return n;
+    if (n <= most && n >= -most)
+        return n;
+    tn_jrun_fail(f->run, TERN_LIMIT, "a width in a format string is more than %lld",
+                 (long long)most);
+    return 0;
 }
 
 static struct directive read_directive(struct formatter *f)

@@ -228,6 +228,7 @@ struct tn_jvalue tn_jrun_replace(struct tn_jrun *run, const struct tn_jstring *s
 {
     struct tn_jsink sink = {0};
     size_t at = 0;
+    most = TN_MAX(most, (int64_t)-1);
     if (old->n == 0) {
         replace_empty(run, &sink, s, replacement, most);
         return tn_jsink_take(run, &sink);
@@ -315,6 +316,7 @@ struct tn_jvalue tn_jrun_split(struct tn_jrun *run, const struct tn_jstring *s,
         return list;
     if (separator && separator->n == 0)
         return tn_jrun_fail(run, TERN_USAGE, "the separator of split is empty");
+    most = TN_MAX(most, (int64_t)-1);
     if (!separator && from_end && most >= 0)
         return tn_jrun_fail(run, TERN_UNSUPPORTED,
                             "rsplit with a limit and without a separator is not supported");
