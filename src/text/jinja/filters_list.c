@@ -282,7 +282,7 @@ struct tn_jvalue tn_jfilter_sort(struct tn_jrun *run, struct tn_jvalue v,
     struct tn_jpair *pairs = make_pairs(run, items, attribute, is_case_sensitive);
     if (!pairs)
         return v;
-    sort_pairs(run, pairs, items.list->n, is_reverse, attribute && attribute->type != TN_J_NONE);
+    sort_pairs(run, pairs, items.list->n, is_reverse, true); /* the keys of Jinja2 are lists */
     return list_of_values(run, pairs, items.list->n);
 }
 

@@ -77,11 +77,12 @@ static bool test_odd(struct tn_jrun *run, struct tn_jvalue v, const struct tn_ja
     return run->status == TERN_OK && tn_j_real(rest) == 1;
 }
 
-/* The same object; for numbers, strings and none: an equal value of the same type. */
+/* The same object; for numbers, strings and none: an equal value of the same type.  Each undefined
+ * value is an object. */
 static bool test_sameas(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
 {
     struct tn_jvalue other = argument(args);
-    if (v.type != other.type)
+    if (v.type != other.type || v.type == TN_J_UNDEFINED)
         return false;
     return v.type == TN_J_LIST || v.type == TN_J_TUPLE ? v.list == other.list
            : v.type == TN_J_DICT                       ? v.dict == other.dict
