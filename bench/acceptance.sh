@@ -230,6 +230,8 @@ section_kernels() {
     "$bench_kern" >"$work/kernels.txt" 2>&1
     most "parallel loop that two threads join" 2 us \
         "$(sed -nE 's/^parallel loop, 2 threads: ([0-9.]+) us.*/\1/p' "$work/kernels.txt")"
+    best=ref
+    ! grep -q "^gemm_t2_i8 *ssse3 " "$work/kernels.txt" || best=ssse3
     for isa in avx2 avxvnni avx512 neon dotprod i8mm; do
         grep -q "^gemm_t2_i8 *$isa " "$work/kernels.txt" || continue
         for layout in t2 r2 c2; do

@@ -38,6 +38,7 @@ stage_release() {
 }
 
 stage_demo() {
+    mkdir -p build
     dist/run-demo.sh >build/demo.log 2>&1 || { cat build/demo.log >&2; return 1; }
     dist/smoke.sh build/release/tern
     dist/check-install.sh build/release
