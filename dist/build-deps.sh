@@ -209,10 +209,7 @@ build_target() {
     dep_cflags="$dep_cflags -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -ffile-prefix-map=$work=."
     export SOURCE_DATE_EPOCH=0
     for library in hwloc utf8proc jansson xxhash cmocka; do
-        set +e # the shell ignores -e inside a condition
-        (set -e; "build_$library") >"$work/$library.log" 2>&1
-        status=$?
-        set -e
+        logged "$work/$library.log" "build_$library"
         [ $status -eq 0 ] || {
             tail -n 40 "$work/$library.log" >&2
             die "$library for $target did not build; log and sources: $work"

@@ -122,10 +122,7 @@ failed=
 for suite in ${*:-bookworm trixie}; do
     say "a fresh $suite"
     log="$project/build/fresh-$suite.log"
-    set +e  # the shell ignores -e inside a condition
-    (set -e; check "$suite") >"$log" 2>&1
-    status=$?
-    set -e
+    logged "$log" check "$suite"
     if [ $status -eq 0 ]; then
         echo "$suite: ok" >>"$results"
     else

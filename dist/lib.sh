@@ -92,6 +92,15 @@ quietly() {
     return $status
 }
 
+# logged FILE COMMAND...: runs it, also a function, in a subshell that ends with its first failure;
+# FILE has the output, $status the exit code.  Not for conditions: there the shell ignores -e.
+logged() {
+    set +e
+    (file=$1; shift; set -e; "$@" >"$file" 2>&1)
+    status=$?
+    set -e
+}
+
 # build_preset PRESET BUILD_OPTIONS...: configures and builds in build/PRESET.
 build_preset() {
     preset=$1; shift

@@ -71,10 +71,7 @@ if [ ! -e "$prefix/complete" ]; then
     mkdir -p "$folder"
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    set +e # the shell ignores -e inside a condition
-    (set -e; build_libraries) >"$folder/libraries.log" 2>&1
-    status=$?
-    set -e
+    logged "$folder/libraries.log" build_libraries
     [ $status -eq 0 ] ||
         { tail -n 30 "$folder/libraries.log" >&2; die "the libraries did not build"; }
 fi
