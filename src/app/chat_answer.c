@@ -288,11 +288,9 @@ void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char
     struct tn_buf question = {0};
     const size_t n_turns = tern_conversation_n_turns(chat->c);
     tn_buf_append(&question, text, n);
-    tn_buf_append(&question, chat->attached.data ? chat->attached.data : "",
-                  chat->attached.n_bytes);
+    tn_buf_append(&question, tn_buf_bytes(&chat->attached), chat->attached.n_bytes);
     const struct tern_turn turn = {.role = {"user", 4},
-                                   .content = {question.data ? question.data : "",
-                                               question.n_bytes}};
+                                   .content = {tn_buf_bytes(&question), question.n_bytes}};
     tern_status status = question.failed
                              ? tn_fail(&err, TERN_MEMORY, "no memory for a message of %zu bytes", n)
                              : tern_conversation_add(chat->c, &turn, &err);

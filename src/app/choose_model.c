@@ -18,7 +18,7 @@ static void list(const struct tn_known_models *models)
     tn_buf_append_text(&text, "No model was named. These are here:\n");
     for (size_t i = 0; i < models->n; i++)
         tn_buf_printf(&text, "%4zu  %s  (%s)\n", i + 1, models->rows[i].name, models->rows[i].path);
-    tn_message_text(text.data ? text.data : "", text.n_bytes);
+    tn_message_text(tn_buf_bytes(&text), text.n_bytes);
     tn_buf_fini(&text);
 }
 

@@ -22,10 +22,9 @@ static tern_status encode_raw(struct tern_ids *ids, const struct tn_options *o,
                               const struct tern_tokenizer *tokenizer, const struct tn_buf *prompt,
                               struct tern_error *err)
 {
-    const char *text = prompt->data ? prompt->data : "";
     const uint32_t flags = o->special ? TERN_ENCODE_PARSE_SPECIAL : TERN_ENCODE_ADD_SPECIAL;
-    tern_status status =
-        tern_tokenizer_encode(tokenizer, text, prompt->n_bytes, flags, ids, err);
+    tern_status status = tern_tokenizer_encode(tokenizer, tn_buf_bytes(prompt), prompt->n_bytes,
+                                               flags, ids, err);
     return status == TERN_OK && o->special
                ? tern_tokenizer_add_special(tokenizer, ids, 0, NULL, err)
                : status;

@@ -60,7 +60,7 @@ bool tn_edit_text(struct tn_buf *text)
     struct tern_error err;
     char *path = make_path();
     tern_status status =
-        path ? tn_file_write_private(path, text->data ? text->data : "", text->n_bytes, &err)
+        path ? tn_file_write_private(path, tn_buf_bytes(text), text->n_bytes, &err)
              : tn_fail(&err, TERN_MEMORY, "no memory for a path");
     if (status == TERN_OK)
         status = tn_external_editor_run(path, &err);

@@ -104,7 +104,7 @@ static void show(const struct menu *m)
         tn_buf_printf(&text, "   p  open the page in a browser, with %s\n",
                       m->known.rows[first_choice(m)].name);
     tn_buf_append_text(&text, "   q  leave\n\n");
-    tn_message_wrapped(text.data ? text.data : "", text.n_bytes);
+    tn_message_wrapped(tn_buf_bytes(&text), text.n_bytes);
     tn_buf_fini(&text);
 }
 

@@ -26,6 +26,11 @@ bool tn_buf_printf(struct tn_buf *buf, const char *format, ...) TN_PRINTF(2, 3);
 bool tn_buf_vprintf(struct tn_buf *buf, const char *format, va_list args) TN_PRINTF(2, 0);
 /* NUL-terminates and returns the bytes; "" after a failure. Valid until the next append. */
 const char *tn_buf_text(struct tn_buf *buf);
+/* The n_bytes bytes, without a NUL at the end; never NULL.  Valid until the next append. */
+static inline const char *tn_buf_bytes(const struct tn_buf *buf)
+{
+    return buf->data ? buf->data : "";
+}
 void tn_buf_clear(struct tn_buf *buf);
 void tn_buf_fini(struct tn_buf *buf);
 

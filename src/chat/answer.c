@@ -348,7 +348,7 @@ static tern_status find_ids(struct tern_conversation *c, struct tn_turn *turn,
     join_parts(&text, turn);
     tern_status status = text.failed
                              ? tn_fail(err, TERN_MEMORY, "no memory for an answer")
-                             : tern_tokenizer_encode(c->tokenizer, text.data ? text.data : "",
+                             : tern_tokenizer_encode(c->tokenizer, tn_buf_bytes(&text),
                                                      text.n_bytes, 0, &turn->ids, err);
     tn_buf_fini(&text);
     return status;

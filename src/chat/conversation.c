@@ -33,7 +33,7 @@ struct tern_text tn_turn_text(const struct tn_turn *turn, enum tn_field field)
     const struct tn_buf *buf = &turn->fields[field];
     if (!turn->has[field])
         return (struct tern_text){NULL, 0};
-    return (struct tern_text){buf->data ? buf->data : "", buf->n_bytes};
+    return (struct tern_text){tn_buf_bytes(buf), buf->n_bytes};
 }
 
 bool tn_turn_is(const struct tn_turn *turn, const char *role)
@@ -165,7 +165,7 @@ struct tern_text tern_conversation_system(const struct tern_conversation *c)
 {
     if (!c->has_system)
         return (struct tern_text){NULL, 0};
-    return (struct tern_text){c->system.data ? c->system.data : "", c->system.n_bytes};
+    return (struct tern_text){tn_buf_bytes(&c->system), c->system.n_bytes};
 }
 
 /* Nesting depth; tn_json_load limits it. */

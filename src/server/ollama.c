@@ -75,8 +75,8 @@ static void append_context(struct tn_buf *out, const struct tn_task *task)
     tn_buf_append_text(out, ",\"context\":[");
     for (size_t i = 0; i < task->ids.n; i++)
         tn_buf_printf(out, i ? ",%u" : "%u", task->ids.ids[i]);
-    if (tern_tokenizer_encode(tn_task_tokenizer(task), text->data ? text->data : "",
-                              text->n_bytes, 0, &ids, NULL) != TERN_OK)
+    if (tern_tokenizer_encode(tn_task_tokenizer(task), tn_buf_bytes(text), text->n_bytes, 0, &ids,
+                              NULL) != TERN_OK)
         out->failed = true;
     for (size_t i = 0; i < ids.n; i++)
         tn_buf_printf(out, ",%u", ids.ids[i]);

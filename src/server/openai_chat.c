@@ -44,8 +44,7 @@ static json_t *join_parts(const struct tn_task *task, const json_t *parts, size_
             tn_buf_append(&text, "\n", 1);
         tn_buf_append(&text, json_string_value(piece), json_string_length(piece));
     }
-    const char *bytes = text.data ? text.data : "";
-    json_t *joined = text.failed ? NULL : json_stringn(bytes, text.n_bytes);
+    json_t *joined = text.failed ? NULL : json_stringn(tn_buf_bytes(&text), text.n_bytes);
     if (!joined)
         tn_refuse_memory(r);
     tn_buf_fini(&text);
