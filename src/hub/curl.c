@@ -81,27 +81,26 @@ static bool is_interrupted(void)
     return tn_interrupt_count() > 0 || tn_terminate_requested();
 }
 
-/* Whether an exit code of curl is a failure that may not happen again. */
-static bool is_transient(int exit_code, bool was_answered)
+static enum tn_failure failure_of(int exit_code)
 {
     static const struct {
-        int code;
-        bool after_answer; /* before one, the address may be wrong, or there is no network */
-    } codes[] = {{5, true},   /* proxy not found */
-                 {6, true},   /* host not found */
-                 {7, true},   /* no connection */
-                 {16, false}, /* HTTP/2 framing error */
-                 {18, false}, /* incomplete file */
-                 {28, false}, /* timeout */
-                 {35, true},  /* no TLS connection */
-                 {52, false}, /* empty response */
-                 {55, false}, /* sending failed */
-                 {56, false}, /* receiving failed */
-                 {92, false}}; /* error of a stream */
-    for (size_t i = 0; i < TN_COUNT_OF(codes); i++)
-        if (codes[i].code == exit_code)
-            return was_answered || !codes[i].after_answer;
-    return false;
+        int exit_code;
+        enum tn_failure failure;
+    } known[] = {{5, TN_FAILURE_TO_CONNECT},  /* proxy not found */
+                 {6, TN_FAILURE_TO_CONNECT},  /* host not found */
+                 {7, TN_FAILURE_TO_CONNECT},  /* no connection */
+                 {16, TN_FAILURE_TRANSIENT},  /* HTTP/2 framing error */
+                 {18, TN_FAILURE_TRANSIENT},  /* incomplete file */
+                 {28, TN_FAILURE_TRANSIENT},  /* timeout */
+                 {35, TN_FAILURE_TO_CONNECT}, /* no TLS connection */
+                 {52, TN_FAILURE_TRANSIENT},  /* empty response */
+                 {55, TN_FAILURE_TRANSIENT},  /* sending failed */
+                 {56, TN_FAILURE_TRANSIENT},  /* receiving failed */
+                 {92, TN_FAILURE_TRANSIENT}}; /* error of a stream */
+    for (size_t i = 0; i < TN_COUNT_OF(known); i++)
+        if (known[i].exit_code == exit_code)
+            return known[i].failure;
+    return TN_FAILURE_LASTING;
 }
 
 /* "curl: (6) Could not resolve host: x" without curl's name and number. */
@@ -122,7 +121,7 @@ static tern_status finish_transfer(struct tn_transfer *transfer, struct tern_err
     transfer->process = NULL;
     tn_free(transfer->buffer);
     transfer->buffer = NULL;
-    transfer->is_transient = is_transient(code, transfer->was_answered);
+    transfer->failure = failure_of(code);
     if (code == 0)
         return tn_ok(err);
     if (is_interrupted()) /* curl got the Ctrl-C first */
@@ -142,7 +141,7 @@ static tern_status read_head(struct tn_transfer *transfer, struct tern_error *er
         if (n == 0) {
             status = finish_transfer(transfer, err);
             if (status == TERN_OK) {
-                transfer->is_transient = true;
+                transfer->failure = TN_FAILURE_TRANSIENT;
                 status = tn_fail(err, TERN_NETWORK, "the server sent no complete answer");
             }
             return status;
@@ -172,8 +171,7 @@ static tern_status start(struct tn_transfer *transfer, const struct tn_request *
 tern_status tn_transfer_open(struct tn_transfer *out, const struct tn_request *request,
                              struct tern_error *err)
 {
-    *out = (struct tn_transfer){.buffer = tn_alloc(TN_RESPONSE_HEAD_MAX_BYTES),
-                                .was_answered = request->was_answered};
+    *out = (struct tn_transfer){.buffer = tn_alloc(TN_RESPONSE_HEAD_MAX_BYTES)};
     if (!out->buffer)
         return tn_fail(err, TERN_MEMORY, "no memory for a download");
     const tern_status status = start(out, request, err);

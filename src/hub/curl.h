@@ -28,7 +28,6 @@ struct tn_request {
     const struct tn_url *url;
     const char *token;   /* sent as a bearer token; NULL: none */
     uint64_t first_byte; /* above 0: a range request from there to the end */
-    bool was_answered;   /* an earlier request was: a failure to connect may pass */
 };
 
 /* The configuration of a request, in curl's syntax, for tests.  TERN_USAGE: the token contains a
@@ -37,17 +36,24 @@ struct tn_buf;
 tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
                            struct tern_error *err);
 
+/* Why a transfer failed, which decides whether another may succeed. */
+enum tn_failure {
+    TN_FAILURE_LASTING,
+    TN_FAILURE_TO_CONNECT, /* may pass if an earlier request was answered; else the address may be
+                            * wrong, or there is no network */
+    TN_FAILURE_TRANSIENT,
+};
+
 struct tn_transfer {
     struct tn_response_head head;
     struct tn_process *process;
     char *buffer; /* the head, and the part of the body that came with it */
     size_t n_buffered, n_taken;
-    bool was_answered; /* of the request */
-    bool is_transient; /* the failure may not happen again */
+    enum tn_failure failure;
 };
 
 /* Sends the request and reads the head of the response.  TERN_NETWORK with curl's message;
- * TERN_INTERRUPTED; TERN_MEMORY.  After a failure only is_transient is valid. */
+ * TERN_INTERRUPTED; TERN_MEMORY.  After a failure only its kind is valid. */
 tern_status tn_transfer_open(struct tn_transfer *out, const struct tn_request *request,
                              struct tern_error *err);
 /* Reads up to n bytes of the body; 0: its end, a failure, or an interruption. */

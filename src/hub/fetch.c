@@ -121,6 +121,12 @@ static tern_status refused(const struct attempt *a, const struct tn_url *url, in
 
 /* ---- one attempt ---- */
 
+static bool may_pass(const struct attempt *a, enum tn_failure failure)
+{
+    return failure == TN_FAILURE_TRANSIENT ||
+           (failure == TN_FAILURE_TO_CONNECT && a->was_answered);
+}
+
 static tern_status receive(struct attempt *a, struct tn_transfer *transfer, struct tern_error *err)
 {
     char *piece = tn_alloc(PIECE_BYTES);
@@ -134,7 +140,7 @@ static tern_status receive(struct attempt *a, struct tn_transfer *transfer, stru
         return status;
     }
     status = tn_transfer_close(transfer, err);
-    a->is_transient = transfer->is_transient;
+    a->is_transient = may_pass(a, transfer->failure);
     return status;
 }
 
@@ -173,11 +179,10 @@ static tern_status request_once(struct attempt *a, struct tn_transfer *transfer,
         .url = url,
         .token = tn_url_is_same_origin(url, &a->hub->endpoint) ? a->hub->token : NULL,
         .first_byte = a->sink->offset(a->sink->arg),
-        .was_answered = a->was_answered,
     };
     const tern_status status = tn_transfer_open(transfer, &request, err);
     a->was_answered = a->was_answered || status == TERN_OK;
-    a->is_transient = status != TERN_OK && transfer->is_transient;
+    a->is_transient = may_pass(a, transfer->failure);
     return status;
 }
 
