@@ -86,11 +86,11 @@ static struct tn_jvalue filter_string(struct tn_jrun *run, struct tn_jvalue v,
 static struct tn_jvalue filter_format(struct tn_jrun *run, struct tn_jvalue v,
                                       const struct tn_jargs *args)
 {
-    struct tn_jvalue values = tn_jrun_made(run, tn_j_list(run->pool, TN_J_TUPLE, args->n));
     if (args->n && args->n_keywords)
         return tn_jrun_fail(run, TERN_USAGE, "format takes values or names, not both");
-    if (args->n_keywords)
-        values = tn_jinja_find_function((struct tn_jname){"dict", 4})->call(run, args);
+    struct tn_jvalue values =
+        args->n_keywords ? tn_jinja_find_function((struct tn_jname){"dict", 4})->call(run, args)
+                         : tn_jrun_made(run, tn_j_list(run->pool, TN_J_TUPLE, args->n));
     for (size_t i = 0; i < args->n && run->status == TERN_OK; i++)
         tn_jrun_add(run, values, args->items[i]);
     const struct tn_jstring *format = text_of(run, v);
@@ -213,11 +213,6 @@ static bool parse_number(const struct tn_jstring *s, int base, bool is_float, st
     return *end == '\0';
 }
 
-static struct tn_jvalue fail_overflow(struct tn_jrun *run)
-{
-    return tn_jrun_fail(run, TERN_LIMIT, "an integer does not fit into 64 bits");
-}
-
 static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,
                                    const struct tn_jargs *args)
 {
@@ -235,7 +230,7 @@ static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,
         return v;
     if (v.type != TN_J_FLOAT || !isfinite(v.real))
         return otherwise;
-    return fabs(v.real) < 0x1p63 ? tn_j_int((int64_t)v.real) : fail_overflow(run);
+    return fabs(v.real) < 0x1p63 ? tn_j_int((int64_t)v.real) : tn_jrun_fail_overflow(run);
 }
 
 static struct tn_jvalue filter_float(struct tn_jrun *run, struct tn_jvalue v,
@@ -262,7 +257,8 @@ static struct tn_jvalue round_integer(struct tn_jrun *run, int64_t x, int64_t pl
     rest = rest < 0 ? -rest : rest;
     if (rest > unit - rest || (rest == unit - rest && n_units % 2 != 0))
         n_units += x < 0 ? -1 : 1;
-    return __builtin_mul_overflow(n_units, unit, &rounded) ? fail_overflow(run) : tn_j_int(rounded);
+    return __builtin_mul_overflow(n_units, unit, &rounded) ? tn_jrun_fail_overflow(run)
+                                                           : tn_j_int(rounded);
 }
 
 /* Rounds correctly from all digits of x, like Python. */

@@ -18,16 +18,11 @@ static struct tn_jvalue fail_operands(struct tn_jrun *run, const char *op, struc
 
 /* ---- integers ---- */
 
-static struct tn_jvalue fail_overflow(struct tn_jrun *run)
-{
-    return tn_jrun_fail(run, TERN_LIMIT, "an integer does not fit into 64 bits");
-}
-
 /* Rounds towards minus infinity.  b != 0. */
 static struct tn_jvalue floor_divide(struct tn_jrun *run, int64_t a, int64_t b, bool want_rest)
 {
     if (b == -1)
-        return want_rest ? tn_j_int(0) : a == INT64_MIN ? fail_overflow(run) : tn_j_int(-a);
+        return want_rest ? tn_j_int(0) : a == INT64_MIN ? tn_jrun_fail_overflow(run) : tn_j_int(-a);
     int64_t quotient = a / b, rest = a % b;
     if (rest != 0 && (rest < 0) != (b < 0)) {
         quotient--;
@@ -56,7 +51,7 @@ static struct tn_jvalue integer_power(struct tn_jrun *run, int64_t a, int64_t b)
         return float_power(run, (double)a, (double)b);
     for (; b > 0 && tn_jrun_step(run, 1); b--)
         if (__builtin_mul_overflow(power, a, &power))
-            return fail_overflow(run);
+            return tn_jrun_fail_overflow(run);
     return tn_j_int(power);
 }
 
@@ -82,7 +77,7 @@ static struct tn_jvalue integer_binary(struct tn_jrun *run, enum tn_joperator op
     default:
         return floor_divide(run, a, b, op == TN_OP_MOD);
     }
-    return overflows ? fail_overflow(run) : tn_j_int(result);
+    return overflows ? tn_jrun_fail_overflow(run) : tn_j_int(result);
 }
 
 /* From the remainder, as in Python: floor(1 / 0.1) is 10, but 1 // 0.1 is 9. */

@@ -117,8 +117,8 @@ static struct tn_jnode *parse_target(struct tn_jparser *p)
     if (!name)
         return NULL;
     if (tn_jinja_skip_operator(p, "(")) {
-        if (++p->depth > TN_JINJA_MAX_DEPTH)
-            return tn_jinja_fail(p, "expressions nest deeper than %u", TN_JINJA_MAX_DEPTH);
+        if (!tn_jinja_enter(p))
+            return NULL;
         struct tn_jnode *inner = parse_target(p);
         p->depth--;
         return inner && tn_jinja_expect_operator(p, ")") ? inner : NULL;

@@ -38,6 +38,8 @@ struct tn_jnode *tn_jinja_parse_filters(struct tn_jparser *p, struct tn_jnode *n
 /* ---- parse_tokens.c ---- */
 
 struct tn_jnode *tn_jinja_fail(struct tn_jparser *p, const char *format, ...) TN_PRINTF(2, 3);
+/* Enters one nesting level of an expression; leave with p->depth--.  false: too deep. */
+bool tn_jinja_enter(struct tn_jparser *p);
 /* Allocates from the template's pool; NULL with p->status set on failure. */
 void *tn_jinja_take(struct tn_jparser *p, size_t n_bytes);
 /* Turns the node into a constant: text of the template. */

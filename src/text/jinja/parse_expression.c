@@ -300,10 +300,8 @@ struct tn_jnode *tn_jinja_parse_filters(struct tn_jparser *p, struct tn_jnode *n
 static struct tn_jnode *parse_unary(struct tn_jparser *p, bool with_filters)
 {
     struct tn_jnode *node;
-    if (++p->depth > TN_JINJA_MAX_DEPTH) {
-        tn_jinja_fail(p, "expressions nest deeper than %u", TN_JINJA_MAX_DEPTH);
+    if (!tn_jinja_enter(p))
         return NULL;
-    }
     bool is_minus = tn_jinja_skip_operator(p, "-");
     if (is_minus || tn_jinja_skip_operator(p, "+")) {
         node = parse_unary(p, false);
@@ -430,8 +428,8 @@ static struct tn_jnode *parse_not(struct tn_jparser *p)
 {
     if (!tn_jinja_skip_name(p, "not"))
         return parse_comparison(p);
-    if (++p->depth > TN_JINJA_MAX_DEPTH)
-        return tn_jinja_fail(p, "expressions nest deeper than %u", TN_JINJA_MAX_DEPTH);
+    if (!tn_jinja_enter(p))
+        return NULL;
     struct tn_jnode *node = parse_not(p);
     p->depth--;
     return node ? tn_jinja_node(p, TN_N_NOT, node, NULL) : NULL;
@@ -473,8 +471,8 @@ static struct tn_jnode *parse_if_else(struct tn_jparser *p, struct tn_jnode *a)
 
 struct tn_jnode *tn_jinja_parse_expression(struct tn_jparser *p, bool with_if_else)
 {
-    if (++p->depth > TN_JINJA_MAX_DEPTH)
-        return tn_jinja_fail(p, "expressions nest deeper than %u", TN_JINJA_MAX_DEPTH);
+    if (!tn_jinja_enter(p))
+        return NULL;
     struct tn_jnode *node = parse_or(p);
     while (node && with_if_else && tn_jinja_skip_name(p, "if"))
         node = parse_if_else(p, node);

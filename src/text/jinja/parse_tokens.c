@@ -50,6 +50,13 @@ void *tn_jinja_take(struct tn_jparser *p, size_t n_bytes)
     return bytes;
 }
 
+bool tn_jinja_enter(struct tn_jparser *p)
+{
+    if (++p->depth > TN_JINJA_MAX_DEPTH)
+        tn_jinja_fail(p, "expressions nest deeper than %u", TN_JINJA_MAX_DEPTH);
+    return p->depth <= TN_JINJA_MAX_DEPTH;
+}
+
 static uint32_t depth_of(const struct tn_jnode *node)
 {
     return node ? node->depth : 0;

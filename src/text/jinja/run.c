@@ -29,6 +29,11 @@ struct tn_jvalue tn_jrun_fail(struct tn_jrun *run, tern_status status, const cha
     return (struct tn_jvalue){0};
 }
 
+struct tn_jvalue tn_jrun_fail_overflow(struct tn_jrun *run)
+{
+    return tn_jrun_fail(run, TERN_LIMIT, "an integer does not fit into 64 bits");
+}
+
 bool tn_jrun_step(struct tn_jrun *run, uint64_t n)
 {
     if (run->status != TERN_OK)
