@@ -3,6 +3,8 @@
  * Tool calls in an answer, detected while its text streams.
  *
  *   tagged  text <tool_call>{"name": "f", "arguments": {...}}</tool_call> ...    Qwen, Hermes
+ *           text <tool_call><function=f><parameter=p>...</parameter>
+ *           </function></tool_call> ...                            Qwen3-Coder, Qwen3.5
  *   bare    {"name": "f", "parameters": {...}}, which is the whole answer        LLaMA 3.1
  *
  * The chat template decides which of them a model writes, because it asks the model for it.
@@ -33,12 +35,24 @@ struct tern_call {
     size_t n_text; /* bytes of the text outside calls that precede it */
 };
 
+/* The functions that a request offers: an array as "tools" of tern_chat_render_json, as JSON.
+ * TERN_INPUT: no JSON; TERN_MEMORY. */
+struct tern_call_tools;
+tern_status tern_call_tools_create(struct tern_call_tools **out, const char *json, size_t n,
+                                   struct tern_error *err);
+void tern_call_tools_free(struct tern_call_tools *tools);
+
 /* A call is reported when it is complete and is valid JSON; otherwise it stays text.  With
  * is_early, it is reported as soon as its name is known and its arguments begin: the arguments then
  * arrive in pieces and may turn out not to be JSON.  TERN_MEMORY. */
 tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form, bool is_early,
                               struct tern_error *err);
 void tern_calls_free(struct tern_calls *calls);
+/* Before the first push: the functions, which must exist as long as `calls` and may be shared.
+ * Their schemas give values between <parameter=...> tags their types; without them, what can be
+ * read as JSON is JSON.  With them, in the tagged form, an object that calls one of the functions
+ * counts without tags too: at the start of the answer or after a call, and in a block of code. */
+void tern_calls_set_tools(struct tern_calls *calls, const struct tern_call_tools *tools);
 /* Takes more of the answer; holds back text that may belong to a call.  TERN_MEMORY. */
 tern_status tern_calls_push(struct tern_calls *calls, const char *text, size_t n,
                             struct tern_error *err);

@@ -29,11 +29,14 @@ static bool take_answer(const struct tn_task *task, struct tn_choice *choice, co
 {
     if (!task->tools)
         return tn_buf_append(&choice->text, text, n);
-    if ((!choice->calls &&
-         tern_calls_create(&choice->calls, task->call_form,
-                           task->gen.streams && task->format->streams_arguments,
-                           NULL) != TERN_OK) ||
-        tern_calls_push(choice->calls, text, n, NULL) != TERN_OK)
+    if (!choice->calls) {
+        if (tern_calls_create(&choice->calls, task->call_form,
+                              task->gen.streams && task->format->streams_arguments,
+                              NULL) != TERN_OK)
+            return false;
+        tern_calls_set_tools(choice->calls, task->call_tools);
+    }
+    if (tern_calls_push(choice->calls, text, n, NULL) != TERN_OK)
         return false;
     text = tern_calls_take_text(choice->calls, &n);
     return tn_buf_append(&choice->text, text, n);

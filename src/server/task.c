@@ -85,6 +85,7 @@ void tn_task_free(struct tn_task *task)
         tern_ids_free(&task->more_ids[i]);
     }
     tn_gen_fini(&task->gen);
+    tern_call_tools_free(task->call_tools);
     tern_ids_free(&task->ids);
     if (task->body != task->request.root)
         json_decref(task->body);

@@ -102,6 +102,7 @@ struct tn_task {
     struct tn_gen gen;
     const json_t *tools; /* that the model may call; NULL: none */
     enum tern_call_form call_form;
+    struct tern_call_tools *call_tools; /* the tools, for what separates calls from the text */
     bool must_call;         /* a tool call is forced */
     const char *must_name;  /* the forced tool; NULL: any */
     enum tn_reasoning reasoning;

@@ -177,14 +177,28 @@ bool tn_tools_are_known(const struct tn_server_model *model)
                                               &params, NULL) == TERN_OK;
 }
 
-/* ---- forced tool calls ---- */
+/* ---- calls ---- */
 
-bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
+/* Creates task->call_tools. */
+static bool bind_tools(struct tn_task *task, struct tn_refusal *r)
+{
+    struct tn_buf text = {0};
+    const bool is_written = tn_json_dump(&text, task->tools) || tn_refuse_memory(r);
+    const bool is_good =
+        is_written &&
+        tn_body_hold(task->server, &task->request, tn_json_body_bound(text.data, text.n_bytes),
+                     r) &&
+        (tern_call_tools_create(&task->call_tools, text.data, text.n_bytes, NULL) == TERN_OK ||
+         tn_refuse_memory(r));
+    tn_buf_fini(&text);
+    return is_good;
+}
+
+/* Compiles the grammar of forced calls. */
+static bool bind_grammar(struct tn_task *task, struct tn_refusal *r)
 {
     const bool is_tagged = task->call_form == TERN_CALLS_TAGGED;
     struct tern_error err;
-    if (!task->must_call)
-        return true;
     struct tn_buf text = {0};
     json_t *schema = tn_calls_schema(task->tools, task->must_name,
                                      is_tagged ? "arguments" : "parameters");
@@ -203,6 +217,11 @@ bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
                          "\"tools\": a call cannot be enforced: %s", err.detail);
     return tn_body_hold(task->server, &task->request, tern_grammar_bytes(task->gen.grammar),
                         r);
+}
+
+bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
+{
+    return bind_tools(task, r) && (!task->must_call || bind_grammar(task, r));
 }
 
 /* ---- answers ---- */

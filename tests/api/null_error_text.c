@@ -84,10 +84,13 @@ static void call_calls(void)
     struct tern_chat_template *t;
     enum tern_call_form form;
     struct tern_calls *calls;
+    struct tern_call_tools *tools;
     CALL(TERN_OK, tern_chat_template_parse, &t, template, strlen(template));
     if (t)
         CALL(TERN_OK, tern_chat_call_form, &form, t, request, strlen(request), &params);
     tern_chat_template_free(t);
+    CALL(TERN_OK, tern_call_tools_create, &tools, "[]", 2);
+    tern_call_tools_free(tools);
     CALL(TERN_OK, tern_calls_create, &calls, TERN_CALLS_TAGGED, false);
     if (calls) {
         CALL(TERN_OK, tern_calls_push, calls, answer, strlen(answer));

@@ -41,12 +41,14 @@ static void watch(const struct tern_calls *c, struct growth *g)
 }
 
 /* Reads an answer in pieces; `called` gets the calls as "name arguments;", concatenated. */
-static void read_answer(enum tern_call_form form, bool is_early, const char *text, size_t cut,
+static void read_answer(enum tern_call_form form, bool is_early,
+                        const struct tern_call_tools *tools, const char *text, size_t cut,
                         struct tn_buf *said, struct tn_buf *called, struct growth *growth)
 {
     struct tern_calls *c;
     const size_t n = strlen(text);
     assert_int_equal(tern_calls_create(&c, form, is_early, NULL), TERN_OK);
+    tern_calls_set_tools(c, tools);
     for (size_t i = 0; i <= n; i += cut) {
         assert_int_equal(tern_calls_push(c, text + i, TN_MIN(cut, n - i), NULL), TERN_OK);
         take_text(c, said);
@@ -67,13 +69,15 @@ struct call_case {
     const char *text, *said, *called;
 };
 
-static void check_calls(const struct call_case *cases, size_t n, bool is_early)
+static void check_calls(const struct call_case *cases, size_t n, bool is_early,
+                        const struct tern_call_tools *tools)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t cut = 1; cut < 14; cut++) {
             struct tn_buf said = {0}, called = {0};
             struct growth growth = {0};
-            read_answer(cases[i].form, is_early, cases[i].text, cut, &said, &called, &growth);
+            read_answer(cases[i].form, is_early, tools, cases[i].text, cut, &said, &called,
+                        &growth);
             assert_string_equal(tn_buf_text(&said), cases[i].said);
             assert_string_equal(tn_buf_text(&called), cases[i].called);
             tn_buf_fini(&said);
@@ -130,7 +134,7 @@ static void calls_are_separated_from_text(void **state)
         {TERN_CALLS_BARE, "{\"name\": \"f\"}", "{\"name\": \"f\"}", ""},
         {TERN_CALLS_BARE, "{ this is text }", "{ this is text }", ""},
     };
-    check_calls(cases, TN_COUNT_OF(cases), false);
+    check_calls(cases, TN_COUNT_OF(cases), false, NULL);
 }
 
 /* A call that was counted cannot be revoked. */
@@ -153,7 +157,7 @@ static void early_calls_count_before_they_are_complete(void **state)
         {TERN_CALLS_BARE, "{\"name\": \"f\", \"parameters\": [", "{\"name\": \"f\", \"parameters\": [",
          ""},
     };
-    check_calls(cases, TN_COUNT_OF(cases), true);
+    check_calls(cases, TN_COUNT_OF(cases), true, NULL);
 }
 
 static void arguments_come_in_pieces(void **state)
@@ -164,7 +168,7 @@ static void arguments_come_in_pieces(void **state)
     for (int is_early = 0; is_early < 2; is_early++) {
         struct tn_buf said = {0}, called = {0};
         struct growth growth = {0};
-        read_answer(TERN_CALLS_TAGGED, is_early, text, 8, &said, &called, &growth);
+        read_answer(TERN_CALLS_TAGGED, is_early, NULL, text, 8, &said, &called, &growth);
         assert_string_equal(tn_buf_text(&growth.pieces),
                             is_early ? ";f|{\"|city\":\"|Oslo\",\"|n\":1}"
                                      : ";f|{\"city\":\"Oslo\",\"n\":1}");
@@ -172,6 +176,116 @@ static void arguments_come_in_pieces(void **state)
         tn_buf_fini(&called);
         tn_buf_fini(&growth.pieces);
     }
+}
+
+/* ---- function tags ---- */
+
+static struct tern_call_tools *make_tools(void)
+{
+    static const char json[] =
+        "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{"
+        "\"s\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"},\"a\":{\"type\":\"array\"},"
+        "\"maybe\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]},"
+        "\"unit\":{\"enum\":[\"1\",\"2\"]},\"any\":{}}}}},"
+        "{\"type\":\"function\",\"function\":{\"name\":\"g\"}},{},7]";
+    struct tern_call_tools *tools;
+    assert_int_equal(tern_call_tools_create(&tools, json, sizeof json - 1, NULL), TERN_OK);
+    return tools;
+}
+
+#define F(arguments) "<tool_call>\n<function=f>\n" arguments "</function>\n</tool_call>"
+#define P(name, value) "<parameter=" name ">\n" value "\n</parameter>\n"
+
+static void values_between_tags_have_the_types_of_the_schema(void **state)
+{
+    (void)state;
+    static const struct call_case cases[] = {
+        {TERN_CALLS_TAGGED, "I look.\n\n" F(P("s", "Oslo")), "I look.", "f {\"s\":\"Oslo\"};"},
+        {TERN_CALLS_TAGGED, F(""), "", "f {};"},
+        {TERN_CALLS_TAGGED, F(P("s", "5") P("n", "5")) "\n" F(P("n", "-1.5e3")), "",
+         "f {\"s\":\"5\",\"n\":5};f {\"n\":-1500.0};"},
+        {TERN_CALLS_TAGGED, F(P("s", "  a\n\n\"b\"\t\\ </param> </parameter <tool_call> \n")), "",
+         "f {\"s\":\"  a\\n\\n\\\"b\\\"\\t\\\\ </param> </parameter <tool_call> \\n\"};"},
+        {TERN_CALLS_TAGGED, F(P("a", "[1, {\"b\": \"\xC3\xA9\"}]") P("any", "true")), "",
+         "f {\"a\":[1,{\"b\":\"\xC3\xA9\"}],\"any\":true};"},
+        {TERN_CALLS_TAGGED, F(P("maybe", "null") P("unit", "2") P("maybe", "5")), "",
+         "f {\"maybe\":null,\"unit\":\"2\",\"maybe\":\"5\"};"},
+        {TERN_CALLS_TAGGED, F(P("any", "True") P("n", "None") P("a", "[1,")), "",
+         "f {\"any\":true,\"n\":null,\"a\":\"[1,\"};"},
+        {TERN_CALLS_TAGGED, F(P("other", "x") P("n", "")), "", "f {\"other\":\"x\",\"n\":\"\"};"},
+        {TERN_CALLS_TAGGED, "<tool_call><function=f><parameter=s>a b</parameter></function>"
+         "</tool_call>", "", "f {\"s\":\"a b\"};"},
+        {TERN_CALLS_TAGGED, "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>", "",
+         "g {};"},
+        /* no calls */
+        {TERN_CALLS_TAGGED, "<tool_call>\n<function=>\n</function>\n</tool_call>",
+         "<tool_call>\n<function=>\n</function>\n</tool_call>", ""},
+        {TERN_CALLS_TAGGED, "<tool_call><function=f><parameter=s>a</tool_call> b",
+         "<tool_call><function=f><parameter=s>a</tool_call> b", ""},
+        {TERN_CALLS_TAGGED, "<tool_call><function=f>x</function></tool_call>",
+         "<tool_call><function=f>x</function></tool_call>", ""},
+        {TERN_CALLS_TAGGED, "<tool_call><function=f><parameter=s>\nabc",
+         "<tool_call><function=f><parameter=s>\nabc", ""},
+        {TERN_CALLS_TAGGED, F(P("s", "\xFF")), F(P("s", "\xFF")), ""},
+    };
+    struct tern_call_tools *tools = make_tools();
+    check_calls(cases, TN_COUNT_OF(cases), false, tools);
+    check_calls(cases, 10, true, tools);
+    tern_call_tools_free(tools);
+}
+
+static void text_between_tags_comes_in_pieces(void **state)
+{
+    (void)state;
+    struct tn_buf said = {0}, called = {0};
+    struct growth growth = {0};
+    struct tern_call_tools *tools = make_tools();
+    read_answer(TERN_CALLS_TAGGED, true, tools, F(P("s", "Some lines,\nthen more.") P("n", "10")),
+                8, &said, &called, &growth);
+    assert_string_equal(tn_buf_text(&growth.pieces),
+                        ";f|{|\"s\":\"S|ome line|s,\\nthen |more.|\"|,\"n\":|10|}");
+    tern_call_tools_free(tools);
+    tn_buf_fini(&said);
+    tn_buf_fini(&called);
+    tn_buf_fini(&growth.pieces);
+}
+
+/* ---- calls without tags ---- */
+
+#define G "{\"name\": \"g\", \"arguments\": {\"s\": \"}\"}}"
+
+static void an_object_counts_without_tags_if_it_names_a_function(void **state)
+{
+    (void)state;
+    static const struct call_case cases[] = {
+        {TERN_CALLS_TAGGED, G, "", "g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, "\n " G "\n" G " Done.", "Done.", "g {\"s\":\"}\"};g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, "```json\n" G "\n```", "", "g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, "I look:\n```\n" G "```\n\n```json\n" G "\n```\nDone.",
+         "I look:\nDone.", "g {\"s\":\"}\"};g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, "```json\n" G, "", "g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, "```json\n" G "\n<tool_call>" G "</tool_call>", "",
+         "g {\"s\":\"}\"};g {\"s\":\"}\"};"},
+        /* no calls */
+        {TERN_CALLS_TAGGED, "A: " G, "A: " G, ""},
+        {TERN_CALLS_TAGGED, "A:\n" G, "A:\n" G, ""},
+        {TERN_CALLS_TAGGED, "A ```" G "```", "A ```" G "```", ""},
+        {TERN_CALLS_TAGGED, "```python\n" G "\n```", "```python\n" G "\n```", ""},
+        {TERN_CALLS_TAGGED, "{\"name\": \"h\", \"arguments\": {}}",
+         "{\"name\": \"h\", \"arguments\": {}}", ""},
+        {TERN_CALLS_TAGGED, "{\"name\": \"g\"}", "{\"name\": \"g\"}", ""},
+        {TERN_CALLS_TAGGED, "{\"name\": \"g\", \"arguments\": {}, \"id\": 1}",
+         "{\"name\": \"g\", \"arguments\": {}, \"id\": 1}", ""},
+        {TERN_CALLS_TAGGED, "{\"name\": \"g\", \"arguments\": {\"s\": a}} b",
+         "{\"name\": \"g\", \"arguments\": {\"s\": a}} b", ""},
+        {TERN_CALLS_TAGGED, "{\"name\": \"g\", \"arguments\": {\"s\"",
+         "{\"name\": \"g\", \"arguments\": {\"s\"", ""},
+        {TERN_CALLS_TAGGED, "```json\n[1]\n```\n{", "```json\n[1]\n```\n{", ""},
+    };
+    struct tern_call_tools *tools = make_tools();
+    check_calls(cases, TN_COUNT_OF(cases), false, tools);
+    check_calls(cases, 12, true, tools);
+    tern_call_tools_free(tools);
 }
 
 /* ---- templates ---- */
@@ -219,23 +333,45 @@ static void the_call_format_is_that_of_the_template(void **state)
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
-    static const char text[] = "x<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+    static const char text[] =
+        "x<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>" F(P("s", "a") P("a", "[1]"));
+    struct tern_call_tools *tools = make_tools();
     bool is_done = false;
     for (unsigned n = 0; !is_done; n++) {
         struct tern_calls *c;
         fail_alloc_after(n);
         tern_status status = tern_calls_create(&c, TERN_CALLS_TAGGED, n % 2, NULL);
-        if (status == TERN_OK)
+        if (status == TERN_OK) {
+            tern_calls_set_tools(c, tools);
             status = tern_calls_push(c, text, sizeof text - 1, NULL);
+        }
         if (status == TERN_OK)
             status = tern_calls_end(c, NULL);
         fail_alloc_stop();
         is_done = status == TERN_OK;
         assert_true(is_done || status == TERN_MEMORY);
-        assert_true(!is_done || tern_calls_count(c) == 1);
+        assert_true(!is_done || tern_calls_count(c) == 2);
         tern_calls_free(c);
         assert_true(n < 100);
     }
+    tern_call_tools_free(tools);
+}
+
+static void tools_are_read_or_refused(void **state)
+{
+    (void)state;
+    static const char json[] = "[{\"function\":{\"name\":\"f\",\"parameters\":{}}}]";
+    struct tern_call_tools *tools;
+    tern_status status = TERN_MEMORY;
+    assert_int_equal(tern_call_tools_create(&tools, "[", 1, NULL), TERN_INPUT);
+    for (unsigned n = 0; status != TERN_OK; n++) {
+        fail_alloc_after(n);
+        status = tern_call_tools_create(&tools, json, sizeof json - 1, NULL);
+        fail_alloc_stop();
+        assert_true(status == TERN_OK ? !!tools : status == TERN_MEMORY && !tools);
+        assert_true(n < 100);
+    }
+    tern_call_tools_free(tools);
 }
 
 int main(void)
@@ -244,8 +380,12 @@ int main(void)
         cmocka_unit_test(calls_are_separated_from_text),
         cmocka_unit_test(early_calls_count_before_they_are_complete),
         cmocka_unit_test(arguments_come_in_pieces),
+        cmocka_unit_test(values_between_tags_have_the_types_of_the_schema),
+        cmocka_unit_test(text_between_tags_comes_in_pieces),
+        cmocka_unit_test(an_object_counts_without_tags_if_it_names_a_function),
         cmocka_unit_test(the_call_format_is_that_of_the_template),
         cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(tools_are_read_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
