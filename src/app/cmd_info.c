@@ -36,6 +36,18 @@ static void append_token(struct tn_buf *out, const struct tern_model *model, con
     tn_buf_append_text(out, "\n");
 }
 
+/* The tokens put before a text: not every vocabulary with a BOS puts it there. */
+static void append_prefix(struct tn_buf *out, const struct tern_model *model)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
+    struct tern_ids ids = {0};
+    size_t n = 0;
+    if (tokenizer && tern_tokenizer_add_special(tokenizer, &ids, 0, &n, NULL) == TERN_OK)
+        for (size_t i = 0; i < n; i++)
+            append_token(out, model, "begins with", ids.ids[i]);
+    tern_ids_free(&ids);
+}
+
 static void append_tokens(struct tn_buf *out, const struct tern_model *model)
 {
     const struct tern_model_config *c = tern_model_config(model);
@@ -44,8 +56,7 @@ static void append_tokens(struct tn_buf *out, const struct tern_model *model)
     if (tokenizer)
         tn_buf_printf(out, ", tokenizer of %u", tern_tokenizer_n_tokens(tokenizer));
     tn_buf_append_text(out, tokenizer ? "\n" : ", no tokenizer in the file\n");
-    if (c->bos_id != TERN_NO_ID)
-        append_token(out, model, "begins with", c->bos_id);
+    append_prefix(out, model);
     for (uint32_t i = 0; i < c->n_stop_ids; i++)
         append_token(out, model, "stops at", c->stop_ids[i]);
 }

@@ -34,6 +34,19 @@ class Reports(command.TestCase):
         tensors = json.loads(self.ok("info", "--json", "--tensors", self.model).text)["tensors"]
         self.assertLess(sum(t["bytes"] for t in tensors), info["file_bytes"])
 
+    def test_info_names_the_tokens_that_texts_begin_with(self):
+        self.assertIn("begins with   4080 <|begin_of_text|>\n", self.ok("info", self.model).text)
+        source = scratch("no-prefix")
+        shutil.copytree(command.DEMO, source)
+        path = os.path.join(source, "tokenizer.json")
+        tokenizer = command.read_json(path)
+        tokenizer["post_processor"] = None
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(tokenizer, f)
+        model = command.model(source)
+        self.assertEqual(self.ok("tokenize", model).out, b"\n")
+        self.assertNotIn("begins with", self.ok("info", model).text)
+
     def test_verify(self):
         self.assertIn("intact", self.ok("verify", self.model).text)
         data = bytearray(command.read_bytes(self.model))
