@@ -12,7 +12,8 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-#define N_IDS 32u /* fewer if there are more than 262144 logits */
+#define N_IDS 32u
+#define N_COMPARED 8u /* the last ids, which see the most keys; fewer with more than 2^18 logits */
 /* With recurrent layers: less than a chunk of a gated delta rule, so that its matrices, 157 MB for
  * a 27B, are never written. */
 #define N_STATE_IDS 15u
@@ -20,19 +21,17 @@
 #define MAX_FACTOR 3.0
 /* ... which is counted as at least this: smaller values are rounding noise. */
 #define MIN_F16_NATS 0.0005
-/* Memory for rows of logits: of all ids, and of a step. */
-#define MAX_ROWS_BYTES ((size_t)32 << 20)
-#define MAX_STEP_BYTES ((size_t)8 << 20)
+#define MAX_ROWS_BYTES ((size_t)8 << 20) /* for the logits of one cache type */
 
 struct measurement {
     struct tern_engine *engine;
     const struct tern_model *model;
     struct tern_session_params params;
     uint32_t ids[N_IDS];
-    uint32_t n_ids, n_step, vocab;
-    float *exact;   /* [n_ids][vocab] logits with the f32 cache */
-    float *other;   /* [n_step][vocab] with another */
-    double nats[3]; /* sums over the ids, by enum tern_kv */
+    uint32_t n_ids, n_compared, vocab;
+    float *exact;   /* [n_compared][vocab] logits with the f32 cache */
+    float *other;   /* [n_compared][vocab] with another */
+    double nats[3]; /* sums over the compared ids, by enum tern_kv */
 };
 
 /* ln of the sum of e^x. */
@@ -58,60 +57,48 @@ static double divergence(const float *p, const float *q, uint32_t n)
     return nats;
 }
 
-/* Evaluates ids [first, first + n).  An f32 cache keeps their logits, others compare them. */
-static tern_status run_step(struct measurement *m, struct tern_session *session, uint32_t first,
-                            uint32_t n, struct tern_error *err)
-{
-    const enum tern_kv kv = m->params.kv;
-    float *exact = m->exact + (size_t)first * m->vocab;
-    float *rows = kv == TERN_KV_F32 ? exact : m->other;
-    tern_status status = tern_session_eval(session, m->ids + first, n, rows, err);
-    for (uint32_t i = 0; i < n && status == TERN_OK && kv != TERN_KV_F32; i++)
-        m->nats[kv] += divergence(exact + (size_t)i * m->vocab, rows + (size_t)i * m->vocab,
-                                  m->vocab);
-    return status;
-}
-
-static uint32_t n_rows(const struct measurement *m, size_t n_bytes)
-{
-    return (uint32_t)TN_MAX(n_bytes / (m->vocab * sizeof(float)), (size_t)1);
-}
-
-/* Chooses the number of ids. */
+/* Chooses the numbers of ids. */
 static tern_status count_ids(struct measurement *m, struct tern_error *err)
 {
     struct tern_session *session;
-    m->n_ids = TN_MIN(N_IDS, n_rows(m, MAX_ROWS_BYTES));
-    m->n_ids = TN_MIN(m->n_ids, tern_model_config(m->model)->context);
+    m->n_ids = TN_MIN(N_IDS, tern_model_config(m->model)->context);
     m->params.n_ctx = m->n_ids;
     tern_status status = tern_session_create(&session, m->engine, m->model, &m->params, err);
     if (status == TERN_OK && tern_session_has_state(session))
         m->params.n_ctx = m->n_ids = TN_MIN(N_STATE_IDS, m->n_ids);
     tern_session_free(session);
+    m->params.n_batch = m->n_ids;
+    m->n_compared = (uint32_t)TN_MAX(MAX_ROWS_BYTES / (m->vocab * sizeof(float)), (size_t)1);
+    m->n_compared = TN_MIN(TN_MIN(m->n_compared, N_COMPARED), m->n_ids);
     return status;
 }
 
 static tern_status take_memory(struct measurement *m, struct tern_error *err)
 {
-    const size_t row_bytes = (size_t)m->vocab * sizeof(float);
-    m->n_step = TN_MIN(n_rows(m, MAX_STEP_BYTES), m->n_ids);
-    m->params.n_batch = m->n_step;
-    m->exact = tn_alloc((m->n_ids + m->n_step) * row_bytes);
+    const size_t n = (size_t)m->n_compared * m->vocab;
+    m->exact = tn_alloc(2 * n * sizeof(float));
     if (!m->exact)
-        return tn_fail(err, TERN_MEMORY, "no memory for %u rows of %u logits",
-                       m->n_ids + m->n_step, m->vocab);
-    m->other = m->exact + (size_t)m->n_ids * m->vocab;
+        return tn_fail(err, TERN_MEMORY, "no memory for %u rows of %u logits", 2 * m->n_compared,
+                       m->vocab);
+    m->other = m->exact + n;
     return TERN_OK;
 }
 
+/* Evaluates the ids.  An f32 cache keeps the logits of the last ones, others compare them. */
 static tern_status run_with(struct measurement *m, enum tern_kv kv, struct tern_error *err)
 {
+    const uint32_t n_before = m->n_ids - m->n_compared;
+    float *rows = kv == TERN_KV_F32 ? m->exact : m->other;
     struct tern_session *session;
     m->params.kv = kv;
     tern_status status = tern_session_create(&session, m->engine, m->model, &m->params, err);
-    for (uint32_t i = 0; i < m->n_ids && status == TERN_OK; i += m->n_step)
-        status = run_step(m, session, i, TN_MIN(m->n_step, m->n_ids - i), err);
+    if (status == TERN_OK && n_before > 0)
+        status = tern_session_eval(session, m->ids, n_before, NULL, err);
+    if (status == TERN_OK)
+        status = tern_session_eval(session, m->ids + n_before, m->n_compared, rows, err);
     tern_session_free(session);
+    for (size_t i = 0; i < m->n_compared && status == TERN_OK && kv != TERN_KV_F32; i++)
+        m->nats[kv] += divergence(m->exact + i * m->vocab, rows + i * m->vocab, m->vocab);
     return status;
 }
 
@@ -132,8 +119,8 @@ tern_status tn_cache_cost_measure(struct tn_cache_cost *out, struct tern_engine 
     for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8 && status == TERN_OK; kv++)
         status = run_with(&m, (enum tern_kv)kv, err);
     if (status == TERN_OK)
-        *out = (struct tn_cache_cost){.f16_nats = m.nats[TERN_KV_F16] / m.n_ids,
-                                      .q8_nats = m.nats[TERN_KV_Q8] / m.n_ids};
+        *out = (struct tn_cache_cost){.f16_nats = m.nats[TERN_KV_F16] / m.n_compared,
+                                      .q8_nats = m.nats[TERN_KV_Q8] / m.n_compared};
     tn_free(m.exact);
     return status;
 }
