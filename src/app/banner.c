@@ -34,10 +34,11 @@ void tn_banner(const struct tn_options *o, const struct tern_model *model,
         return;
     struct tern_model_info info;
     tern_model_get_info(model, &info);
-    tn_info_say("tern " TERN_VERSION_STRING DOT "%.100s" DOT "%.40s %s" DOT "2-bit" DOT "%s" DOT
+    tn_info_say("tern " TERN_VERSION_STRING DOT "%.100s" DOT "%.40s %s" DOT "%s" DOT "%s" DOT
                 "context %u",
                 info.name, info.architecture,
                 tn_count_text((double)tern_model_config(model)->n_params).text,
+                info.n_ternary > 0 ? "ternary" : info.layout,
                 tn_size_decimal((double)info.file_bytes).text, planned->plan.n_ctx);
     say_machine(planned);
 }

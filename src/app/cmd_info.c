@@ -99,10 +99,10 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
     if (info->n_rotated)
         tn_buf_printf(out, "rotated       %u matrices, by Hadamard matrices of %u\n",
                       info->n_rotated, info->rotation_block);
-    tn_buf_printf(out, "file          %s: ternary %s, head %s\n",
-                  tn_size_decimal((double)info->file_bytes).text,
-                  tn_size_decimal((double)info->ternary_bytes).text,
-                  tn_size_decimal((double)info->head_bytes).text);
+    tn_buf_printf(out, "file          %s: ", tn_size_decimal((double)info->file_bytes).text);
+    if (info->n_ternary)
+        tn_buf_printf(out, "ternary %s, ", tn_size_decimal((double)info->ternary_bytes).text);
+    tn_buf_printf(out, "head %s\n", tn_size_decimal((double)info->head_bytes).text);
     if (info->n_ternary)
         tn_buf_printf(out, "zeros         %.1f %% of %s ternary weights\n",
                       100.0 * (double)info->n_zero / (double)info->n_ternary,

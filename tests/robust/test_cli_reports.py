@@ -33,6 +33,9 @@ class Reports(command.TestCase):
         self.assertEqual(info["kv_bytes_per_token"]["f32"], 8 * 2 * 2 * 64 * 4)
         tensors = json.loads(self.ok("info", "--json", "--tensors", self.model).text)["tensors"]
         self.assertLess(sum(t["bytes"] for t in tensors), info["file_bytes"])
+        self.assertRegex(text, r"\nfile +[^:\n]+: ternary [^,\n]+, head ")
+        dense = command.model(command.shared("reference", "dense", "models", "tiny-qwen2"))
+        self.assertRegex(self.ok("info", dense).text, r"\nfile +[^:\n]+: head ")
 
     def test_info_names_the_tokens_that_texts_begin_with(self):
         self.assertIn("begins with   4080 <|begin_of_text|>\n", self.ok("info", self.model).text)

@@ -44,6 +44,12 @@ class OnATerminal(command.TestCase):
             self.assertIn(f" \u00b7 {family} ", banner)
             self.assertNotIn("BitNet", banner)
 
+    def test_the_banner_says_how_weights_are_stored(self):
+        qwen2 = command.shared("reference", "dense", "models", "tiny-qwen2")
+        for model, words in ((self.model, "ternary"), (command.model(qwen2), "bf16")):
+            banner = self.ok("run", model, "--raw", "-p", "a", "-n", "1", "-v").err.splitlines()[0]
+            self.assertIn(f" \u00b7 {words} \u00b7 ", banner)
+
     def test_raw_prompts_are_repeated(self):
         with Terminal("run", self.model, "--raw", "-p", "Once upon", "-n", "2", "-q") as t:
             text, _ = t.finish()
