@@ -169,6 +169,7 @@ struct tern_plan {
                                          * resident */
     bool will_page;          /* the model does not fit in addition: pages are read from disk while
                               * running */
+    uint32_t n_ctx_resident; /* tokens up to which model and cache fit; n_ctx unless will_page */
     /* Of predicted_hot_bytes, experts that a token does not choose: a mixture of experts runs with
      * them on disk, and reads the chosen ones that are not in memory. */
     uint64_t unread_bytes;

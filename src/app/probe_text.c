@@ -250,6 +250,16 @@ static void set_available(struct tern_sysinfo *m, enum tern_bound binding, uint6
     }
 }
 
+static void print_short_plan(const struct tern_plan *plan)
+{
+    tn_out_printf("context %u, cache %s, up to %u new tokens", plan->n_ctx, tern_kv_text(plan->kv),
+                  plan->max_new_tokens);
+    if (plan->will_page && plan->n_ctx_resident > 0)
+        tn_out_printf("; slow beyond %u tokens of context\n", plan->n_ctx_resident);
+    else
+        tn_out_text(plan->will_page ? "; slow: the model does not stay in memory\n" : "\n");
+}
+
 /* The plan for this machine if the binding limit were different. */
 static void print_what_if(const struct tn_probe *p)
 {
@@ -272,9 +282,7 @@ static void print_what_if(const struct tn_probe *p)
                 tn_out_printf("no more than %s by %s: ", size_text(machine->available_bytes).text,
                               tern_bound_text(machine->limited_by));
             if (tern_plan_make(plan, machine, &p->sizes, &limits, &err) == TERN_OK)
-                tn_out_printf("context %u, cache %s, up to %u new tokens%s\n", plan->n_ctx,
-                              tern_kv_text(plan->kv), plan->max_new_tokens,
-                              plan->will_page ? "; slow: the model does not stay in memory" : "");
+                print_short_plan(plan);
             else
                 tn_out_text("not enough\n");
         }

@@ -311,6 +311,10 @@ static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
                       minus(plan->n_checkpoints, TN_PLAN_MIN_CHECKPOINTS)));
     plan->predicted_hot_bytes = add_saturated(plan->predicted_anonymous_bytes, model->file_bytes);
     plan->will_page = plan->predicted_hot_bytes > free_bytes;
+    plan->n_ctx_resident =
+        plan->will_page ? longest_context(model, team_size(plan), plan->kv,
+                                          minus(free_bytes, model->file_bytes), plan->n_ctx)
+                        : plan->n_ctx;
     plan->unread_bytes = model->unread_bytes;
     if (plan->will_page && minus(plan->predicted_hot_bytes, model->unread_bytes) <= free_bytes)
         tn_plan_notice(plan, "%s must stay in memory, where %s are left; of the experts, %s, some "
@@ -319,6 +323,11 @@ static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
                                                      model->unread_bytes)),
                        tn_plan_size_text(&room, free_bytes),
                        tn_plan_size_text(&experts, model->unread_bytes));
+    else if (plan->will_page && plan->n_ctx_resident > 0)
+        tn_plan_notice(plan, "model and cache want %s with the context filled, %s are left: beyond "
+                             "%u tokens it may read from the disk, which is slow",
+                       tn_plan_size_text(&hot, plan->predicted_hot_bytes),
+                       tn_plan_size_text(&room, free_bytes), plan->n_ctx_resident);
     else if (plan->will_page)
         tn_plan_notice(plan, "model and cache want %s, %s are left: it may read from the disk "
                              "while running, which is slow",

@@ -162,6 +162,26 @@ static void context_shrinks_by_blocks(void **state)
     }
 }
 
+/* A context that is too long only if it fills is not a model that is too large. */
+static void a_long_context_is_slow_at_its_end_only(void **state)
+{
+    (void)state;
+    for (uint32_t n_blocks = 0; n_blocks <= 16; n_blocks++) {
+        const uint64_t used = anonymous(2, TERN_KV_Q8, n_blocks) + model_2b.file_bytes;
+        set_budget(2, n_blocks ? used : used - 1);
+        assert_int_equal(make(&model_2b, NULL), TERN_OK);
+        assert_int_equal(plan.n_ctx, 16 * 256);
+        assert_int_equal(plan.n_ctx_resident, n_blocks * 256);
+        assert_int_equal(plan.will_page, n_blocks < 16);
+        assert_int_equal(noticed("it may read from the disk"), n_blocks < 16);
+        if (n_blocks > 0 && n_blocks < 16) {
+            char words[40];
+            snprintf(words, sizeof words, "beyond %u tokens", n_blocks * 256);
+            assert_true(noticed(words));
+        }
+    }
+}
+
 /* Of a mixture of experts, the bytes that a token reads must stay in memory; the rest may be on
  * disk. */
 static void experts_may_stay_on_the_disk(void **state)
@@ -360,6 +380,7 @@ int main(void)
         cmocka_unit_test(checkpoints_get_the_remaining_memory),
         cmocka_unit_test(memory_never_chooses_the_type),
         cmocka_unit_test(context_shrinks_by_blocks),
+        cmocka_unit_test(a_long_context_is_slow_at_its_end_only),
         cmocka_unit_test(experts_may_stay_on_the_disk),
         cmocka_unit_test(refusal_says_what_would_work),
         cmocka_unit_test(suggested_flags_work),
