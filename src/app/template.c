@@ -115,7 +115,9 @@ static tern_status refuse_none(const struct tn_options *o, const struct tern_err
     struct tn_buf list = {0};
     tern_status status = TERN_OK;
     bool must = o->mode == TN_MODE_CHAT || o->command != TN_CMD_RUN;
-    const char *raw = o->command == TN_CMD_RUN ? ", or use --raw" : "";
+    const char *raw = o->command == TN_CMD_RUN    ? ", or use --raw"
+                      : o->command == TN_CMD_CHAT ? ", or continue texts with tern run --raw"
+                                                  : "";
     if (why->status != TERN_OK)
         status = tn_fail(err, why->status, "%s; choose another with --template (%s)%s", why->detail,
                          list_templates(&list), raw);

@@ -212,6 +212,7 @@ class Directories(command.TestCase):
         self.assertNotIn(missed, self.ok("convert", self.dir, "-o", self.out).err)
         os.unlink(self.path("tokenizer_config.json"))
         self.assertIn(missed, self.ok("convert", self.dir, "-o", self.out).err)
+        self.assertRegex(self.refused(2, "chat", self.out), "--template .*tern run --raw")
         without = self.ok("convert", self.dir, "-o", self.out, "--no-tokenizer").err
         self.assertNotIn(missed, without)
 
