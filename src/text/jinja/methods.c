@@ -48,6 +48,12 @@ static struct tn_jvalue str_lower(struct tn_jrun *run, struct tn_jvalue self,
     return tn_jrun_case(run, self.string, TN_CASE_LOWER);
 }
 
+static struct tn_jvalue str_format(struct tn_jrun *run, struct tn_jvalue self,
+                                   const struct tn_jargs *args)
+{
+    return tn_jrun_format(run, self.string, args);
+}
+
 static struct tn_jvalue str_capitalize(struct tn_jrun *run, struct tn_jvalue self,
                                        const struct tn_jargs *args)
 {
@@ -440,6 +446,7 @@ static const struct {
     {TN_J_STRING, "rsplit", str_rsplit},
     {TN_J_STRING, "splitlines", str_splitlines},
     {TN_J_STRING, "replace", str_replace},
+    {TN_J_STRING, "format", str_format},
     {TN_J_STRING, "join", str_join},
     {TN_J_STRING, "startswith", str_startswith},
     {TN_J_STRING, "endswith", str_endswith},

@@ -53,5 +53,8 @@ struct tn_jvalue tn_jrun_join(struct tn_jrun *run, const struct tn_jstring *sepa
 /* percent.c: format % args. */
 struct tn_jvalue tn_jrun_percent(struct tn_jrun *run, const struct tn_jstring *format,
                                  struct tn_jvalue args);
+/* format_method.c: format.format(args). */
+struct tn_jvalue tn_jrun_format(struct tn_jrun *run, const struct tn_jstring *format,
+                                const struct tn_jargs *args);
 
 #endif
