@@ -51,7 +51,9 @@ static void append_details(struct tn_buf *out, const struct tn_server_model *mod
     tn_json_text(out, info.architecture);
     tn_buf_printf(out, "],\"parameter_size\":\"%.1f%s\"", n >= 1e9 ? n * 1e-9 : n * 1e-6,
                   n >= 1e9 ? "B" : "M");
-    tn_buf_append_text(out, ",\"quantization_level\":\"ternary\"}");
+    tn_buf_append_text(out, ",\"quantization_level\":");
+    tn_json_text(out, info.n_ternary > 0 ? "ternary" : info.layout);
+    tn_buf_append_text(out, "}");
 }
 
 /* Clients compare digests, but nothing here is addressed by one: 64 digits derived from name and

@@ -169,6 +169,11 @@ class Ollama(serving.TestCase):
             self.assertEqual(show["capabilities"], ["completion"])
             self.assertEqual(set(show["details"]), {"parent_model", "format", "family", "families",
                                                     "parameter_size", "quantization_level"})
+            self.assertEqual(show["details"]["quantization_level"], "ternary")
+        plain = command.model(command.shared("reference", "hybrids", "models", "tiny-qwen35"))
+        with serving.Server(models=[plain]) as server:
+            level = server.get("/api/tags")[1]["models"][0]["details"]["quantization_level"]
+            self.assertEqual(level, json.loads(command.tern("info", plain, "--json").text)["layout"])
 
     def test_nothing_is_written_or_fetched(self):
         for path in ("/api/pull", "/api/push", "/api/create", "/api/copy", "/api/delete",
