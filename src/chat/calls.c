@@ -154,11 +154,11 @@ static bool find_call(struct tern_calls *c)
         at++;
     const size_t n = trimmed(c, at);
     emit(c, n);
-    drop(c, match == MATCH_YES ? at : n);
+    drop(c, n); /* white space before a call is text if the call is */
     if (match != MATCH_YES)
         return false;
     c->place = place;
-    c->n_opening = n_opening;
+    c->n_opening = at - n + n_opening;
     c->reader.n_text = c->n_past + c->text.n_bytes;
     return true;
 }

@@ -131,6 +131,8 @@ static void calls_are_separated_from_text(void **state)
          "<tool_call>{\"name\": \"a</tool_call>b\", \"arguments\": {}}</tool_call>", ""},
         {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"\",\"arguments\":{}}</tool_call>",
          "<tool_call>{\"name\":\"\",\"arguments\":{}}</tool_call>", ""},
+        {TERN_CALLS_TAGGED, "a\n\n <tool_call>no JSON</tool_call>",
+         "a\n\n <tool_call>no JSON</tool_call>", ""},
         {TERN_CALLS_BARE, "{\"name\": \"f\"}", "{\"name\": \"f\"}", ""},
         {TERN_CALLS_BARE, "{ this is text }", "{ this is text }", ""},
     };
