@@ -42,9 +42,10 @@ tern_status tern_call_tools_create(struct tern_call_tools **out, const char *jso
                                    struct tern_error *err);
 void tern_call_tools_free(struct tern_call_tools *tools);
 
-/* A call is reported when it is complete and is valid JSON; otherwise it stays text.  With
- * is_early, it is reported as soon as its name is known and its arguments begin: the arguments then
- * arrive in pieces and may turn out not to be JSON.  TERN_MEMORY. */
+/* A call is reported when it is complete and is valid JSON, of which an object may lack the last
+ * brace; otherwise it stays text.  With is_early, it is reported as soon as its name is known and
+ * its arguments begin: the arguments then arrive in pieces and may turn out not to be JSON.
+ * TERN_MEMORY. */
 tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form, bool is_early,
                               struct tern_error *err);
 void tern_calls_free(struct tern_calls *calls);

@@ -106,12 +106,25 @@ static bool is_call(const json_t *call)
     return name && name[0] && json_is_object(arguments);
 }
 
+/* Is the brace after the arguments missing?  Small models omit it. */
+static bool lacks_brace(const struct tn_call_reader *r, const char *text, size_t n)
+{
+    size_t at = r->n_read;
+    while (at < n && tn_call_is_space(text[at]))
+        at++;
+    return r->is_whole && at == n;
+}
+
 tern_status tn_call_end_object(struct tn_call_reader *r, const char *text, size_t n)
 {
     json_t *call;
+    const bool was_begun = r->is_begun, has_arguments_only = lacks_brace(r, text, n);
+    if (has_arguments_only) {
+        text = tn_call_arguments(r)->data;
+        n = tn_call_arguments(r)->n_bytes;
+    }
     tern_status status = tn_json_load(&call, "call", text, n, TN_JSON_LARGE_AS_REAL, NULL);
-    const bool was_begun = r->is_begun;
-    if (status == TERN_OK && !is_call(call))
+    if (status == TERN_OK && !has_arguments_only && !is_call(call))
         status = TERN_INPUT;
     tn_call_finish(r, status == TERN_OK || r->is_early);
     if (status == TERN_OK && !was_begun && !add_call(r, call))

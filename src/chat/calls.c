@@ -27,7 +27,7 @@ enum place {
     PLACE_TAGS,   /* after an opening tag */
     PLACE_OBJECT, /* in an object without tags */
     PLACE_BLOCK,  /* in an object in a block of code */
-    PLACE_FENCE   /* before the end of that block */
+    PLACE_FENCE   /* after it, before the end of the block or another one */
 };
 
 struct tern_calls {
@@ -224,21 +224,25 @@ static bool step_object(struct tern_calls *c, tern_status *status)
     const bool is_closed = tn_call_skip_word(c->held.data, c->held.n_bytes, &at, "}");
     if (!is_closed && at == c->held.n_bytes)
         return false;
+    at += !is_closed && c->held.data[at] == ','; /* with more members it is no call */
     *status = take_call(c, at, 0);
-    if (is_closed && place == PLACE_BLOCK && !c->has_words)
+    if (place == PLACE_BLOCK && !c->has_words)
         c->place = PLACE_FENCE;
     return *status == TERN_OK;
 }
 
-/* Drops the end of a block of code.  false: more input is needed. */
+/* Drops the end of a block of code, or finds the next call in it.  false: more input is needed. */
 static bool step_fence(struct tern_calls *c)
 {
     size_t at = 0;
     const bool is_there = tn_call_skip_word(c->held.data, c->held.n_bytes, &at, fence);
-    if (!is_there && at == c->held.n_bytes)
+    const enum match match =
+        is_there ? MATCH_NOT
+                 : match_object(c, c->held.data, c->held.n_bytes, 0, &c->n_opening);
+    if (match == MATCH_MAYBE || (!is_there && at == c->held.n_bytes))
         return false;
     drop(c, is_there ? at : 0);
-    c->place = PLACE_TEXT;
+    c->place = match == MATCH_YES ? PLACE_BLOCK : PLACE_TEXT;
     return true;
 }
 

@@ -133,6 +133,12 @@ static void calls_are_separated_from_text(void **state)
          "<tool_call>{\"name\":\"\",\"arguments\":{}}</tool_call>", ""},
         {TERN_CALLS_TAGGED, "a\n\n <tool_call>no JSON</tool_call>",
          "a\n\n <tool_call>no JSON</tool_call>", ""},
+        {TERN_CALLS_TAGGED, /* the last brace is missing */
+         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}\n</tool_call>x", "x",
+         "f {\"a\":1};"},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": b}</tool_call>",
+         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": b}</tool_call>", ""},
+        {TERN_CALLS_BARE, "{\"name\": \"f\", \"parameters\": {}", "", "f {};"},
         {TERN_CALLS_BARE, "{\"name\": \"f\"}", "{\"name\": \"f\"}", ""},
         {TERN_CALLS_BARE, "{ this is text }", "{ this is text }", ""},
     };
@@ -254,7 +260,8 @@ static void text_between_tags_comes_in_pieces(void **state)
 
 /* ---- calls without tags ---- */
 
-#define G "{\"name\": \"g\", \"arguments\": {\"s\": \"}\"}}"
+#define OPEN_G "{\"name\": \"g\", \"arguments\": {\"s\": \"}\"}"
+#define G OPEN_G "}"
 
 static void an_object_counts_without_tags_if_it_names_a_function(void **state)
 {
@@ -268,6 +275,14 @@ static void an_object_counts_without_tags_if_it_names_a_function(void **state)
         {TERN_CALLS_TAGGED, "```json\n" G, "", "g {\"s\":\"}\"};"},
         {TERN_CALLS_TAGGED, "```json\n" G "\n<tool_call>" G "</tool_call>", "",
          "g {\"s\":\"}\"};g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, "```json\n" G "\n" G "\n```\nDone.", "Done.",
+         "g {\"s\":\"}\"};g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, "```json\n" G "\n{\"name\": \"h\", \"arguments\": {}}\n```",
+         "{\"name\": \"h\", \"arguments\": {}}\n```", "g {\"s\":\"}\"};"},
+        /* the last brace is missing */
+        {TERN_CALLS_TAGGED, OPEN_G, "", "g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, "```json\n" OPEN_G "\n```", "", "g {\"s\":\"}\"};"},
+        {TERN_CALLS_TAGGED, OPEN_G "\n\nDone.", "Done.", "g {\"s\":\"}\"};"},
         /* no calls */
         {TERN_CALLS_TAGGED, "A: " G, "A: " G, ""},
         {TERN_CALLS_TAGGED, "A:\n" G, "A:\n" G, ""},
@@ -278,6 +293,8 @@ static void an_object_counts_without_tags_if_it_names_a_function(void **state)
         {TERN_CALLS_TAGGED, "{\"name\": \"g\"}", "{\"name\": \"g\"}", ""},
         {TERN_CALLS_TAGGED, "{\"name\": \"g\", \"arguments\": {}, \"id\": 1}",
          "{\"name\": \"g\", \"arguments\": {}, \"id\": 1}", ""},
+        {TERN_CALLS_TAGGED, "A:\n\n```\n" OPEN_G ", \"id\": 1}\n```\n",
+         "A:\n\n```\n" OPEN_G ", \"id\": 1}\n```\n", ""},
         {TERN_CALLS_TAGGED, "{\"name\": \"g\", \"arguments\": {\"s\": a}} b",
          "{\"name\": \"g\", \"arguments\": {\"s\": a}} b", ""},
         {TERN_CALLS_TAGGED, "{\"name\": \"g\", \"arguments\": {\"s\"",
@@ -286,7 +303,7 @@ static void an_object_counts_without_tags_if_it_names_a_function(void **state)
     };
     struct tern_call_tools *tools = make_tools();
     check_calls(cases, TN_COUNT_OF(cases), false, tools);
-    check_calls(cases, 12, true, tools);
+    check_calls(cases, 17, true, tools);
     tern_call_tools_free(tools);
 }
 
