@@ -285,10 +285,11 @@ static bool takes_value(const struct tn_option_row *row)
            row->kind == TN_OPT_SIZE;
 }
 
-static void note_given(struct tn_options *o, const struct tn_option_row *row)
+static void note_given(struct tn_options *o, const struct tn_option_row *row, bool is_given)
 {
-    size_t i = (size_t)(row - tn_option_rows);
-    o->given[i / 64] |= (uint64_t)1 << i % 64;
+    const size_t i = (size_t)(row - tn_option_rows);
+    const uint64_t bit = (uint64_t)1 << i % 64;
+    o->given[i / 64] = is_given ? o->given[i / 64] | bit : o->given[i / 64] & ~bit;
 }
 
 static tern_status parse_flag(struct parser *p, const char *argument)
@@ -309,7 +310,7 @@ static tern_status parse_flag(struct parser *p, const char *argument)
         return tn_fail(p->err, TERN_USAGE, "%.*s takes no value, but \"%s\" was given", (int)n,
                        argument, value);
     }
-    note_given(p->o, row);
+    note_given(p->o, row, true);
     return set_value(p, row, value);
 }
 
@@ -317,9 +318,9 @@ tern_status tn_args_set(struct tn_options *out, const struct tn_option_row *row,
                         struct tern_error *err)
 {
     struct parser p = {.o = out, .err = err};
-    tern_status status = set_value(&p, row, value);
+    tern_status status = set_value(&p, row, value ? value : row->initial);
     if (status == TERN_OK)
-        note_given(out, row);
+        note_given(out, row, value != NULL);
     return status;
 }
 

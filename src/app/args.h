@@ -17,8 +17,8 @@
  * from commands. */
 tern_status tn_args_parse(struct tn_options *out, int argc, char **argv, struct tern_error *err);
 
-/* Sets the value of a numeric flag of out->command, like `--name value`.  TERN_USAGE with the
- * range, and nothing is changed. */
+/* Sets the value of a numeric flag of out->command, like `--name value`; NULL: the default, as if
+ * the flag had not been given.  TERN_USAGE with the range, and nothing is changed. */
 tern_status tn_args_set(struct tn_options *out, const struct tn_option_row *row, const char *value,
                         struct tern_error *err);
 

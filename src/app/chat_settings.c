@@ -68,6 +68,12 @@ static bool has_switch(const struct tn_chat_state *chat)
            known.has_switch;
 }
 
+/* Penalties have defaults that greedy answers ignore (create_sampler). */
+static bool is_default_penalty(const struct tn_options *o, const struct tn_option_row *row)
+{
+    return row && strstr(row->name, "-penalty") && !tn_options_given_slot(o, row->slot);
+}
+
 /* The value as it would be typed. */
 static struct value_text value_of(const struct tn_chat_state *chat, const char *name)
 {
@@ -82,6 +88,8 @@ static struct value_text value_of(const struct tn_chat_state *chat, const char *
         snprintf(v.text, sizeof v.text, "%s", chat->hides_stats ? "off" : "on");
     else if (!row)
         snprintf(v.text, sizeof v.text, "%s", tn_chat_think_names[chat->think]);
+    else if (chat->o.temperature == 0.0 && is_default_penalty(&chat->o, row))
+        snprintf(v.text, sizeof v.text, "%s", strcmp(name, "repeat-penalty") == 0 ? "1" : "0");
     else if (row->kind == TN_OPT_REAL)
         snprintf(v.text, sizeof v.text, "%.15g", *(const double *)slot);
     else
@@ -284,11 +292,13 @@ static struct value_text value_to_save(const struct tn_chat_state *chat, const c
     return v;
 }
 
+/* A default penalty is not saved: greedy answers would obey it after loading. */
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat)
 {
     const char *name;
     for (size_t i = 0; (name = tn_chat_setting_name(i)) != NULL; i++)
-        if (strcmp(name, "max-tokens") != 0 || chat->o.max_tokens > 0)
+        if (!is_default_penalty(&chat->o, find_flag(name)) &&
+            (strcmp(name, "max-tokens") != 0 || chat->o.max_tokens > 0))
             tn_buf_printf(out, "%s\"%s\": \"%s\"", i ? ", " : "{", name,
                           value_to_save(chat, name).text);
     tn_buf_append_text(out, "}");
@@ -303,6 +313,7 @@ static bool was_given(const struct tn_options *o, const char *name)
 typedef tern_status setting_fn(struct tn_chat_state *chat, const char *name, const char *value,
                                struct tern_error *err);
 
+/* Passes a penalty that is not in the file as NULL: its default. */
 static tern_status each_setting(struct tn_chat_state *chat, const char *json,
                                 const struct tn_options *keep, setting_fn *take,
                                 struct tern_error *err)
@@ -314,7 +325,8 @@ static tern_status each_setting(struct tn_chat_state *chat, const char *json,
         return status;
     for (size_t i = 0; status == TERN_OK && (name = tn_chat_setting_name(i)) != NULL; i++) {
         const char *value = json_string_value(json_object_get(root, name));
-        if (value && !was_given(keep, name))
+        const bool is_penalty = find_flag(name) && strstr(name, "-penalty");
+        if ((value || is_penalty) && !was_given(keep, name))
             status = take(chat, name, value, err);
     }
     json_decref(root);

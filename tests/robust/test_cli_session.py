@@ -57,6 +57,29 @@ class Sessions(command.TestCase):
             text += result.text
         self.assertEqual(text, whole)
 
+    def test_penalties_of_greedy_answers(self):
+        """Greedy answers ignore penalties that the user did not set, also after loading."""
+        question = "Tell me a story about a fox, a bear and a hen in a wood."
+        lines = [question, question + " Again."]
+        texts = set()
+        for flags in ([], ["--repeat-penalty", "1.1", "--presence-penalty", "0.6"]):
+            whole = self.chat(lines, "--greedy", *flags).text
+            first = self.chat(lines[:1], "--greedy", *flags, "--session", self.path)
+            second = self.chat(lines[1:], "--session", self.path)
+            self.assertEqual(first.text + second.text, whole)
+            texts.add(whole)
+            os.unlink(self.path)
+        self.assertEqual(len(texts), 2)
+
+    def test_settings_show_the_penalties_in_force(self):
+        save = ["/save " + self.path]
+        err = self.chat(["/set", "/temp 0", "/set", *save], "--presence-penalty", "0.6").err
+        self.assertEqual([line.split()[1] for line in err.splitlines()
+                          if line.startswith(("repeat-penalty", "presence-penalty"))],
+                         ["1.1", "0.6", "1", "0.6"])
+        err = self.chat(["/load " + self.path, "/temp 0.5", "/set"], "--repeat-penalty", "1.5").err
+        self.assertRegex(err, r"(?m)^repeat-penalty +1.1 ")
+
     def test_saved_members(self):
         self.chat(["Hello", "/undo", "One", "Two"], "--session", self.path)
         saved = self.saved()
