@@ -81,13 +81,14 @@ static bool move_references(json_t *schema, const char *prefix)
 
 /* ---- tool calls ---- */
 
-/* The rebased schema of a function's arguments, for element i of the list; NULL: out of memory. */
+/* The rebased schema of a function's arguments, for element i of the list; NULL: out of memory.  A
+ * function that describes none has none. */
 static json_t *arguments_schema(const json_t *function, const char *arguments, size_t i)
 {
     const json_t *parameters = json_object_get(function, "parameters");
     char prefix[64];
     if (!json_is_object(parameters) || json_object_size(parameters) == 0)
-        return json_pack("{s:s}", "type", "object");
+        return json_pack("{s:s, s:{}}", "type", "object", "properties");
     snprintf(prefix, sizeof prefix, "#/anyOf/%zu/properties/%s", i, arguments);
     json_t *moved = json_deep_copy(parameters);
     if (moved && !move_references(moved, prefix)) {

@@ -213,10 +213,18 @@ class Tools(serving.TestCase):
         error = self.ask(server, 400, tools=[missing], tool_choice="required")["error"]
         self.assertIn("the schema has nothing at", error["message"])
 
+    def check_no_arguments(self, server):
+        """A function without a description of its arguments has none."""
+        for more in ({}, {"parameters": None}, {"parameters": {}}):
+            tools = [{"type": "function", "function": dict(name="now", **more)}]
+            for seed in range(4):
+                self.assertEqual(self.call(server, "now", tools=tools, seed=seed), {})
+
     def test_tagged(self):
         with serve_template(TAGGED) as server:
             self.check_required(server)
             self.check_references(server)
+            self.check_no_arguments(server)
             self.check_stream(server)
             self.check_ollama(server)
             self.check_conversation(server)
