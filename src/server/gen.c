@@ -28,7 +28,7 @@ static uint32_t clamp_tokens(const struct tn_server_model *model, double request
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
 {
     static const struct tn_gen_api openai = {
-        .stops = "stop", .max_stops = 4, .format = "response_format",
+        .stops = "stop", .format = "response_format",
         .json_schema = "response_format.json_schema",
         .schema = "response_format.json_schema.schema", .conversation = "messages"};
     *gen = (struct tn_gen){.api = &openai, .n_choices = 1, .max_tokens = clamp_tokens(model, -1)};
@@ -109,8 +109,7 @@ static bool read_sampler(struct tn_gen *gen, const json_t *o, double max_tempera
 
 /* ---- stop strings ---- */
 
-static bool add_stop(struct tn_gen *gen, const json_t *value, uint32_t limit,
-                     struct tn_refusal *r)
+static bool add_stop(struct tn_gen *gen, const json_t *value, struct tn_refusal *r)
 {
     const char *name = gen->api->stops;
     if (!json_is_string(value))
@@ -121,21 +120,22 @@ static bool add_stop(struct tn_gen *gen, const json_t *value, uint32_t limit,
         return true; /* never matches */
     if (strlen(json_string_value(value)) != n)
         return tn_refuse(r, 400, name, "\"%s\" must not contain the character NUL", name);
-    if (gen->n_stops == limit)
-        return tn_refuse(r, 400, name, "\"%s\" may have at most %u strings", name, limit);
+    if (gen->n_stops == TN_GEN_MAX_STOPS)
+        return tn_refuse(r, 400, name, "\"%s\" may have at most %u strings", name,
+                         TN_GEN_MAX_STOPS);
     gen->stops[gen->n_stops++] = json_string_value(value);
     return true;
 }
 
-static bool read_stops(struct tn_gen *gen, const json_t *o, uint32_t limit, struct tn_refusal *r)
+static bool read_stops(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
 {
     const json_t *stop = tn_json_member(o, gen->api->stops);
     if (!stop)
         return true;
     if (!json_is_array(stop)) /* NULL is not a string */
-        return add_stop(gen, gen->api->has_stop_list ? NULL : stop, limit, r);
+        return add_stop(gen, gen->api->has_stop_list ? NULL : stop, r);
     for (size_t i = 0; i < json_array_size(stop); i++)
-        if (!add_stop(gen, json_array_get(stop, i), limit, r))
+        if (!add_stop(gen, json_array_get(stop, i), r))
             return false;
     return true;
 }
@@ -252,7 +252,7 @@ bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
     double n = 1;
     if (!read_sampler(gen, body, 2, r) ||
         !read_max_tokens(gen, body, model, r) ||
-        !read_stops(gen, body, gen->api->max_stops, r) ||
+        !read_stops(gen, body, r) ||
         !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
         !tn_json_get_bool(body, "ignore_eos", &gen->ignores_eos, r) ||
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||
@@ -273,7 +273,7 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
     if (!json_is_object(options))
         return tn_refuse(r, 400, "options", "\"options\" must be an object");
     if (!read_sampler(gen, options, 100, r) ||
-        !read_stops(gen, options, TN_GEN_MAX_STOPS, r) ||
+        !read_stops(gen, options, r) ||
         !tn_json_get_bool(options, "ignore_eos", &gen->ignores_eos, r) ||
         !tn_json_get_count(options, "num_predict", -2, TN_JSON_NO_LIMIT, &requested, r) ||
         !tn_json_get_count(options, "n_predict", -2, TN_JSON_NO_LIMIT, &requested, r))

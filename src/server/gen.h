@@ -30,7 +30,6 @@ struct tn_output {
 /* Member names in which APIs differ; error messages use them. */
 struct tn_gen_api {
     const char *stops; /* stop strings */
-    uint32_t max_stops;
     bool has_stop_list; /* a single string is refused */
     const char *format, *json_schema, *schema;
     const char *conversation;

@@ -247,8 +247,8 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
     static const char format[] = "output_config.format";
     static const struct tn_gen_api api = {
-        .stops = "stop_sequences", .max_stops = TN_GEN_MAX_STOPS, .has_stop_list = true,
-        .format = format, .json_schema = format, .schema = "output_config.format.schema",
+        .stops = "stop_sequences", .has_stop_list = true, .format = format,
+        .json_schema = format, .schema = "output_config.format.schema",
         .conversation = "messages"};
     task->gen.api = &api;
     task->begun_answers = TN_BEGUN_CONTINUED;

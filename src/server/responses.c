@@ -336,9 +336,8 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
     static const char format[] = "text.format";
     static const struct tn_gen_api api = {
-        .stops = "stop", .max_stops = TN_GEN_MAX_STOPS,
-        .format = format, .json_schema = format, .schema = "text.format.schema",
-        .conversation = "input"};
+        .stops = "stop", .format = format, .json_schema = format,
+        .schema = "text.format.schema", .conversation = "input"};
     task->gen.api = &api;
     return tn_translation_read(task, tn_responses_parameters(task->request.root, r), "text", r);
 }

@@ -115,9 +115,10 @@ class OpenAI(serving.TestCase):
     def test_stop(self):
         whole = self.chat("A story.", temperature=0)["choices"][0]["message"]["content"]
         word = whole.split()[4]
-        a = self.chat("A story.", temperature=0, stop=["\0never"[1:], word])["choices"][0]
-        self.assertEqual(a["message"]["content"], whole[:whole.index(word)])
-        self.assertEqual(a["finish_reason"], "stop")
+        for never in (["never"], [f"<|{i}|>" for i in range(15)]):  # editors send many
+            a = self.chat("A story.", temperature=0, stop=never + [word])["choices"][0]
+            self.assertEqual(a["message"]["content"], whole[:whole.index(word)])
+            self.assertEqual(a["finish_reason"], "stop")
 
     def test_logit_bias(self):
         ids = self.post(TEXT, {"prompt": "Once", "max_tokens": 1, "temperature": 0, "logprobs": 1})
@@ -419,7 +420,7 @@ class OpenAI(serving.TestCase):
                   "presence_penalty": (-3, 3, 1e308, 2 ** 63, "5", []),
                   "frequency_penalty": (-3, 3, 1e308, "5", []), "top_k": (-2, 1e308, "5", []),
                   "min_p": (-1, 2, "5", []), "repeat_penalty": (-1, 0, 1e308, "5", []),
-                  "stop": (5, [5], ["a", "b", "c", "d", "e"], {}), "stream": ("true", 1),
+                  "stop": (5, [5], ["a"] * 17, {}), "stream": ("true", 1),
                   "logit_bias": ({"x": 1}, {"99999999": 1}, {"1": 101}, {"1": "5"}, {"-1": 1}, 5),
                   "stream_options": (5,), "response_format": ({"type": "x"}, 5)}
         for name, values in fields.items():
