@@ -12,7 +12,8 @@
  *
  *   LANES                        rows of a vector: 4, 8 or 16
  *   HAS_SIGNED_CODES             sum_add takes codes of 8 bits as int8, else as uint8 (plus 128)
- *   HAS_PANEL8, HAS_FUSED        blocks_panel8.h, which has the functions that they need
+ *   HAS_PANEL8, HAS_FUSED, HAS_WIDE_PANEL
+ *                                blocks_panel8.h, which has the functions that they need
  *   TILE_VECTORS, TILE_INPUTS_8, TILE_INPUTS_16, TILE_SWITCH_8, TILE_SWITCH_16 (switch.h)
  *                                vectors of rows x inputs whose sums stay in registers
  *   GEMV_VECTORS                 the same for one input
@@ -268,12 +269,15 @@ static TN_ALWAYS_INLINE void multiply_tiles(float *dst, size_t dst_stride,
 
 /* 64 rows x 256 columns, unpacked, with their scales. */
 struct panel {
-    uint8_t codes[TN_SPAN_COLS * PANEL_ROWS];
+    _Alignas(64) uint8_t codes[TN_SPAN_COLS * PANEL_ROWS];
     float scale[SPAN_PARTS][PANEL_ROWS], minimum[SPAN_PARTS][PANEL_ROWS];
     float bias[SPAN_PARTS][PANEL_ROWS]; /* -PANEL_MAGIC * scale if HAS_FUSED */
     uint32_t n_cells;
 };
-_Static_assert(sizeof(struct panel) <= TN_GEMM_SCRATCH_BYTES, "a panel fits the scratch memory");
+/* After a panel in the scratch memory of a level with HAS_WIDE_PANEL: its codes as int16. */
+#define WIDE_BYTES (2 * TN_SPAN_COLS * PANEL_ROWS)
+_Static_assert(sizeof(struct panel) + HAS_WIDE_PANEL * WIDE_BYTES <= TN_GEMM_SCRATCH_BYTES,
+               "a panel fits the scratch memory");
 
 #define PANEL_MAGIC 12582912.0f /* 1.5 * 2^23; its bits: */
 #define PANEL_MAGIC_BITS 0x4B400000
@@ -389,6 +393,10 @@ static void multiply_panels(float *dst, size_t dst_stride, const struct tn_block
             for (uint32_t t = 0; t < n_tokens && col == 0; t++)
                 memset(y + t * dst_stride, 0, PANEL_ROWS * sizeof *y);
             unpack(p, w, row, col);
+#if HAS_WIDE_PANEL
+            if (form == FORM_8 && codes_bits(tn_block_shape(w->layout)) == 8)
+                widen_panel(p);
+#endif
             multiply_inputs(y, dst_stride, p, x, w->cols, col, n_tokens, form, multiply);
         }
 }
@@ -434,7 +442,7 @@ static void multiply_f32(float *dst, const struct tn_blocks *w, uint32_t row_beg
                          uint32_t row_end, const float *x, unpack_fn *unpack)
 {
     const struct tn_block_shape s = tn_block_shape(w->layout);
-    _Alignas(64) struct panel p;
+    struct panel p;
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
     for (uint32_t row = row_begin; row < row_end; row += PANEL_ROWS, dst += PANEL_ROWS)
         for (uint32_t col = 0; col < w->cols; col += TN_SPAN_COLS) {

@@ -9,6 +9,10 @@
  *                                but no registers for addresses, better for few vectors of rows
  *   vec in_register(vec)         its argument, which the compiler must not load again
  *   sum_start(sum, start)        an empty sum, to which `start` is added
+ *   HAS_WIDE_PANEL               codes of 8 bits are multiplied as int16: of 4 columns a vector
+ *                                of the first and third, then one of the others
+ *   even_bytes(vec), odd_bytes(vec), sum_add_wide(sum, codes, at)
+ *                                these vectors; adds two products of each row
  *   sum_scaled(sum, bits, scale, bias)
  *                                the sum as floats times scale
  *
@@ -27,7 +31,42 @@ struct panel_x {
     float factors[TN_SPAN_CELLS];
     int32_t start[SPAN_PARTS];   /* of sums: minus what the codes exceed q by */
     float minus_sum[SPAN_PARTS]; /* for minimums */
+    /* q as int16, in the order of the codes */
+    _Alignas(64) uint32_t wide[2][HAS_WIDE_PANEL ? TN_SPAN_COLS / 4 : LANES];
 };
+
+#if HAS_WIDE_PANEL
+static void widen_panel(struct panel *p)
+{
+    uint8_t *wide = (uint8_t *)(p + 1);
+    for (uint32_t g = 0; g < p->n_cells * (TN_CELL_COLS / 4); g++)
+        for (uint32_t i = 0; i < PANEL_GROUP_BYTES; i += 4 * LANES) {
+            const vec codes = (vec)load_words(p->codes + g * PANEL_GROUP_BYTES + i);
+            words *dst = (void *)(wide + 2 * g * PANEL_GROUP_BYTES + i);
+            dst[0] = (words)even_bytes(codes);
+            dst[PANEL_ROWS / LANES] = (words)odd_bytes(codes);
+        }
+}
+
+static TN_ALWAYS_INLINE void widen_x(struct panel_x *x, uint32_t n_cells)
+{
+    for (uint32_t g = 0; g < n_cells * (TN_CELL_COLS / 4); g += LANES) {
+        const vec q = (vec)load_words((const uint8_t *)x->q + 4 * g);
+        *(words *)(void *)(x->wide[0] + g) = (words)even_bytes(q);
+        *(words *)(void *)(x->wide[1] + g) = (words)odd_bytes(q);
+    }
+}
+#else
+static TN_ALWAYS_INLINE void widen_x(struct panel_x *x, uint32_t n_cells)
+{
+    (void)x, (void)n_cells;
+}
+
+static TN_ALWAYS_INLINE void sum_add_wide(struct sum *s, vec codes, const uint32_t *x)
+{
+    (void)s, (void)codes, (void)x;
+}
+#endif
 
 static TN_ALWAYS_INLINE void panel_take_x(struct panel_x *dst, const struct blocks_x *x,
                                           const struct kind kind)
@@ -70,17 +109,19 @@ static TN_ALWAYS_INLINE void panel_rows(float *y, size_t y_stride, const struct 
                                         const struct panel *p, const uint32_t r,
                                         const struct kind kind, const uint32_t n)
 {
-    const uint8_t *codes = p->codes + 4 * r;
+    const bool is_wide = HAS_WIDE_PANEL && kind.bits == 8;
+    const uint32_t n_groups = kind.sub / (is_wide ? 2 : 4);
+    const uint8_t *codes = (is_wide ? (const uint8_t *)(p + 1) : p->codes) + 4 * r;
     const uint32_t n_parts = p->n_cells * (TN_CELL_COLS / kind.sub);
-    for (uint32_t j = 0; j < n_parts; j++, codes += kind.sub / 4 * PANEL_GROUP_BYTES) {
+    for (uint32_t j = 0; j < n_parts; j++, codes += n_groups * PANEL_GROUP_BYTES) {
         struct sum sum[TILE_INPUTS_8][TILE_VECTORS];
 #pragma GCC unroll 8
         for (uint32_t t = 0; t < n; t++)
 #pragma GCC unroll 4
             for (uint32_t i = 0; i < TILE_VECTORS; i++)
                 sum_start(&sum[t][i], HAS_FUSED || kind.offset ? x[t].start[j] : 0);
-#pragma GCC unroll 8
-        for (uint32_t g = 0; g < kind.sub / 4; g++) {
+#pragma GCC unroll 16
+        for (uint32_t g = 0; g < n_groups; g++) {
             vec w[TILE_VECTORS];
 #pragma GCC unroll 4
             for (uint32_t i = 0; i < TILE_VECTORS; i++)
@@ -89,7 +130,12 @@ static TN_ALWAYS_INLINE void panel_rows(float *y, size_t y_stride, const struct 
             for (uint32_t t = 0; t < n; t++)
 #pragma GCC unroll 4
                 for (uint32_t i = 0; i < TILE_VECTORS; i++)
-                    sum_add(&sum[t][i], w[i], x[t].q + j * kind.sub + 4 * g, kind.bits, g, false);
+                    if (is_wide)
+                        sum_add_wide(&sum[t][i], w[i],
+                                     &x[t].wide[g % 2][j * kind.sub / 4 + g / 2]);
+                    else
+                        sum_add(&sum[t][i], w[i], x[t].q + j * kind.sub + 4 * g, kind.bits, g,
+                                false);
         }
 #if PANEL_IN_PLACE
         __asm__("" : "+r"(y_stride)); /* addresses are computed again, not kept on the stack */
@@ -127,8 +173,11 @@ static TN_ALWAYS_INLINE void multiply_panel8(float *dst, size_t dst_stride, cons
                                              const uint32_t n)
 {
     struct panel_x x[TILE_INPUTS_8];
-    for (uint32_t t = 0; t < n; t++)
+    for (uint32_t t = 0; t < n; t++) {
         panel_take_x(&x[t], &inputs[t], kind);
+        if (kind.bits == 8)
+            widen_x(&x[t], p->n_cells);
+    }
     for (uint32_t r = 0; r < PANEL_ROWS; r += PANEL_STEP_ROWS)
         if (PANEL_IN_PLACE)
             panel_rows(dst + r, dst_stride, x, p, r, kind, n);

@@ -11,6 +11,7 @@
 #define LANES 4
 #define HAS_SIGNED_CODES 1
 #define HAS_PANEL8 0
+#define HAS_WIDE_PANEL 0
 #define HAS_FUSED 0
 #define TILE_VECTORS 4
 #define TILE_INPUTS_8 4

@@ -14,6 +14,7 @@
 #define LANES 4
 #define HAS_SIGNED_CODES 1
 #define HAS_PANEL8 0
+#define HAS_WIDE_PANEL 0
 #define HAS_FUSED 0
 #define TILE_VECTORS 2
 #define TILE_INPUTS_8 4

@@ -10,6 +10,7 @@
 #define LANES 16
 #define HAS_SIGNED_CODES 0
 #define HAS_PANEL8 1
+#define HAS_WIDE_PANEL 0
 #define HAS_FUSED 1
 #define PANEL_IN_PLACE 1
 /* Registers for sums, 4 codes and an input: 64 rows and 6 inputs; with y 2 inputs of two digits. */

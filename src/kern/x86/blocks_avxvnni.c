@@ -11,6 +11,7 @@
 #define LANES 8
 #define HAS_SIGNED_CODES 0
 #define HAS_PANEL8 1
+#define HAS_WIDE_PANEL 0
 #define HAS_FUSED 1
 #define PANEL_IN_PLACE 0
 #define TILE_VECTORS 2
