@@ -7,12 +7,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text_match.h"
 #include "chat/call_reader.h"
-
-bool tn_call_is_space(char ch)
-{
-    return memchr(" \t\r\n", ch, 4) != NULL;
-}
 
 bool tn_call_begin(struct tn_call_reader *r, const char *name, size_t n_name)
 {
@@ -51,8 +47,7 @@ void tn_call_reader_fini(struct tn_call_reader *r)
 
 bool tn_call_skip_word(const char *text, size_t n, size_t *at, const char *word)
 {
-    while (*at < n && tn_call_is_space(text[*at]))
-        ++*at;
+    *at += tn_text_n_space(text + *at, n - *at);
     const size_t n_word = strlen(word), n_there = TN_MIN(n_word, n - *at);
     if (memcmp(text + *at, word, n_there) != 0)
         return false;

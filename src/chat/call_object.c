@@ -9,6 +9,7 @@
 
 #include "base/json_dump.h"
 #include "base/json_load.h"
+#include "base/text_match.h"
 #include "chat/call_reader.h"
 
 /* Skips a string without escapes, from after its opening quote. */
@@ -73,7 +74,7 @@ static bool read_byte(struct tn_call_reader *r, char ch)
         r->phase = TN_CALL_REST;
         r->is_whole = true;
     }
-    return (!was_string && tn_call_is_space(ch)) ||
+    return (!was_string && tn_is_space(ch)) ||
            tn_buf_append(tn_call_arguments(r), &ch, 1);
 }
 
@@ -109,10 +110,7 @@ static bool is_call(const json_t *call)
 /* Is the brace after the arguments missing?  Small models omit it. */
 static bool lacks_brace(const struct tn_call_reader *r, const char *text, size_t n)
 {
-    size_t at = r->n_read;
-    while (at < n && tn_call_is_space(text[at]))
-        at++;
-    return r->is_whole && at == n;
+    return r->is_whole && tn_text_n_space(text + r->n_read, n - r->n_read) == n - r->n_read;
 }
 
 tern_status tn_call_end_object(struct tn_call_reader *r, const char *text, size_t n)

@@ -65,7 +65,6 @@ bool tn_call_match_head(const char *text, size_t n, size_t *at, size_t *name_at,
 
 /* ---- for the two forms ---- */
 
-bool tn_call_is_space(char ch);
 /* Skips white space and then `word`.  false: as above. */
 bool tn_call_skip_word(const char *text, size_t n, size_t *at, const char *word);
 /* Appends a call without arguments, which does not count yet.  false: out of memory. */

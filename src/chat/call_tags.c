@@ -11,11 +11,12 @@
 #include "base/alloc.h"
 #include "base/json_dump.h"
 #include "base/json_load.h"
+#include "base/text_match.h"
 #include "chat/call_reader.h"
 #include "chat/json_text.h"
 
 static const char function_open[] = "<function=", function_close[] = "</function>";
-static const char value_open[] = "<parameter=", value_close[] = "\n</parameter>";
+static const char value_open[] = "<parameter=", value_close[] = "</parameter>";
 
 /* Matches a name and the '>' after it.  false: it differs, or may still arrive (*at is n). */
 static bool skip_name(const char *text, size_t n, size_t *at, size_t *name_at, size_t *n_name)
@@ -118,41 +119,29 @@ static bool append_value(struct tn_buf *out, enum tn_call_value kind, const char
     return status != TERN_MEMORY && !out->failed;
 }
 
-/* Bytes at the end that may be the start of the closing tag or of the line feed before it. */
-static size_t n_undecided(const char *text, size_t n)
+/* The line feed before the closing tag does not belong to the value. */
+static size_t without_line_feed(const char *text, size_t n)
 {
-    size_t k = TN_MIN(n, sizeof value_close - 2);
-    while (k > 0 && memcmp(text + n - k, value_close, k) != 0 &&
-           memcmp(text + n - k, value_close + 1, k) != 0)
-        k--;
-    return k;
-}
-
-/* Offset of the closing tag at or after `at`; n: it has not arrived. */
-static size_t find_close(const char *text, size_t n, size_t at)
-{
-    const size_t n_close = sizeof value_close - 2;
-    for (; at + n_close <= n; at++)
-        if (memcmp(text + at, value_close + 1, n_close) == 0)
-            return at;
-    return n;
+    return n - (n > 0 && text[n - 1] == '\n');
 }
 
 static bool read_value(struct tn_call_reader *r, const char *text, size_t n)
 {
     struct tn_buf *out = tn_call_arguments(r);
     const char *from = text + r->n_read;
-    const size_t n_left = n - r->n_read, close_at = find_close(from, n_left, r->n_searched);
+    const size_t n_left = n - r->n_read, n_close = sizeof value_close - 1;
+    const size_t close_at = tn_text_find(from, n_left, r->n_searched, value_close);
     const bool is_text = r->value == TN_CALL_TEXT;
     if (close_at == n_left) {
-        const size_t n_sure = n_left - n_undecided(from, n_left);
+        const size_t n_begun = tn_text_n_begun(from, n_left, value_close);
+        const size_t n_sure = without_line_feed(from, n_left - n_begun);
         r->n_searched = is_text ? 0 : n_sure;
         r->n_read += is_text ? n_sure : 0;
         return !is_text || append_text(out, from, n_sure);
     }
     r->n_searched = 0;
-    const size_t n_value = close_at - (close_at > 0 && from[close_at - 1] == '\n');
-    r->n_read += close_at + sizeof value_close - 2;
+    const size_t n_value = without_line_feed(from, close_at);
+    r->n_read += close_at + n_close;
     r->phase = TN_CALL_ARGUMENTS;
     return is_text ? append_text(out, from, n_value) && tn_buf_append(out, "\"", 1)
                    : append_value(out, r->value, from, n_value);

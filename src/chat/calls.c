@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "chat/call_reader.h"
 
 static const char open_tag[] = "<tool_call>", close_tag[] = "</tool_call>", fence[] = "```";
@@ -54,12 +55,12 @@ static void emit(struct tern_calls *c, size_t n)
 {
     size_t first = 0;
     while (c->reader.n_calls > 0 && !c->has_text && first < n &&
-           tn_call_is_space(c->held.data[first]))
+           tn_is_space(c->held.data[first]))
         first++;
     tn_buf_append(&c->text, c->held.data + first, n - first);
     c->has_text = c->has_text || n > first;
     for (; first < n; first++) {
-        c->has_words = c->has_words || !tn_call_is_space(c->held.data[first]);
+        c->has_words = c->has_words || !tn_is_space(c->held.data[first]);
         c->is_inside_line = c->held.data[first] != '\n';
     }
 }
@@ -69,14 +70,6 @@ static void drop(struct tern_calls *c, size_t n)
     c->held.n_bytes -= n;
     memmove(c->held.data, c->held.data + n, c->held.n_bytes);
     c->n_searched = 0;
-}
-
-/* The first n held bytes without the white space at their end. */
-static size_t trimmed(const struct tern_calls *c, size_t n)
-{
-    while (n > 0 && tn_call_is_space(c->held.data[n - 1]))
-        n--;
-    return n;
 }
 
 /* ---- the start of a call ---- */
@@ -98,8 +91,7 @@ static enum match match_object(const struct tern_calls *c, const char *text, siz
                                size_t *n_opening)
 {
     size_t name_at = 0, n_name = 0;
-    while (at < n && tn_call_is_space(text[at]))
-        at++;
+    at += tn_text_n_space(text + at, n - at);
     *n_opening = at;
     if (!tn_call_match_head(text, n, &at, &name_at, &n_name))
         return at < n || n > TN_CALL_MAX_HEAD ? MATCH_NOT : MATCH_MAYBE;
@@ -136,7 +128,8 @@ static enum match match_call(const struct tern_calls *c, size_t at, size_t *n_op
     if (text[0] == fence[0] && starts_line && c->reader.tools) {
         *place = PLACE_BLOCK;
         match = match_block(c, text, n, n_opening);
-    } else if (text[0] == '{' && !c->has_words && trimmed(c, at) == 0 && c->reader.tools) {
+    } else if (text[0] == '{' && !c->has_words && tn_text_n_space(c->held.data, at) == at &&
+               c->reader.tools) {
         *place = PLACE_OBJECT;
         match = match_object(c, text, n, 0, n_opening);
     }
@@ -152,7 +145,7 @@ static bool find_call(struct tern_calls *c)
     while (at < c->held.n_bytes &&
            (match = match_call(c, at, &n_opening, &place)) == MATCH_NOT)
         at++;
-    const size_t n = trimmed(c, at);
+    const size_t n = tn_text_trimmed(c->held.data, at);
     emit(c, n);
     drop(c, n); /* white space before a call is text if the call is */
     if (match != MATCH_YES)
@@ -180,15 +173,6 @@ static tern_status take_call(struct tern_calls *c, size_t n, size_t n_closing)
     return status == TERN_MEMORY ? TERN_MEMORY : TERN_OK;
 }
 
-/* Bytes at the end of the held ones that may be the start of the closing tag. */
-static size_t n_partial_close(const struct tern_calls *c)
-{
-    size_t n = TN_MIN(sizeof close_tag - 2, c->held.n_bytes - c->n_opening);
-    while (n > 0 && memcmp(c->held.data + c->held.n_bytes - n, close_tag, n) != 0)
-        n--;
-    return n;
-}
-
 /* Reads the call up to held byte `end`. */
 static tern_status read_call(struct tern_calls *c, size_t end)
 {
@@ -200,13 +184,13 @@ static tern_status read_call(struct tern_calls *c, size_t end)
 /* Between tags.  false: more input is needed. */
 static bool step_tags(struct tern_calls *c, tern_status *status)
 {
-    const size_t n_close = sizeof close_tag - 1;
-    size_t at = TN_MAX(c->n_opening, c->n_searched);
-    while (at + n_close <= c->held.n_bytes && memcmp(c->held.data + at, close_tag, n_close) != 0)
-        at++;
-    if (at + n_close > c->held.n_bytes) {
-        c->n_searched = at;
-        *status = read_call(c, c->held.n_bytes - n_partial_close(c));
+    const size_t n = c->held.n_bytes, n_close = sizeof close_tag - 1;
+    const size_t at =
+        tn_text_find(c->held.data, n, TN_MAX(c->n_opening, c->n_searched), close_tag);
+    if (at == n) {
+        c->n_searched = n - tn_text_n_begun(c->held.data + c->n_opening, n - c->n_opening,
+                                            close_tag);
+        *status = read_call(c, c->n_searched);
         return false;
     }
     *status = take_call(c, at + n_close, n_close);
@@ -264,9 +248,7 @@ static bool step_tagged(struct tern_calls *c, tern_status *status)
 /* Bare format: the first character rules out a call, otherwise the end of the answer decides. */
 static tern_status step_bare(struct tern_calls *c)
 {
-    size_t i = 0;
-    while (i < c->held.n_bytes && tn_call_is_space(c->held.data[i]))
-        i++;
+    const size_t i = tn_text_n_space(c->held.data, c->held.n_bytes);
     if (i < c->held.n_bytes && c->held.data[i] == '{' && !c->is_text)
         c->place = PLACE_OBJECT;
     c->is_text = c->is_text || (i < c->held.n_bytes && c->place == PLACE_TEXT);
@@ -307,7 +289,7 @@ tern_status tern_calls_end(struct tern_calls *c, struct tern_error *err)
     const size_t n = c->held.n_bytes;
     if (c->place != PLACE_TEXT && c->place != PLACE_FENCE)
         return result(c, take_call(c, n, 0), err);
-    emit(c, c->reader.n_calls > 0 ? trimmed(c, n) : n);
+    emit(c, c->reader.n_calls > 0 ? tn_text_trimmed(c->held.data, n) : n);
     drop(c, n);
     return result(c, TERN_OK, err);
 }

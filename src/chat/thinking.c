@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 
 enum state { START, INSIDE, GAP, ANSWER };
 
@@ -39,21 +40,6 @@ static const struct {
     {"<|START_THINKING|>", "<|END_THINKING|>"},
 };
 
-static size_t n_space(const char *text, size_t n)
-{
-    size_t i = 0;
-    while (i < n && memchr(" \t\r\n", text[i], 4))
-        i++;
-    return i;
-}
-
-static size_t without_space_at_end(const char *text, size_t n)
-{
-    while (n > 0 && memchr(" \t\r\n", text[n - 1], 4))
-        n--;
-    return n;
-}
-
 static bool ends_with(const char *text, size_t n, const char *tail)
 {
     size_t n_tail = strlen(tail);
@@ -62,7 +48,7 @@ static bool ends_with(const char *text, size_t n, const char *tail)
 
 const char *tern_thinking_opened_by(const char *prompt_end, size_t n)
 {
-    n = without_space_at_end(prompt_end, n);
+    n = tn_text_trimmed(prompt_end, n);
     for (size_t i = 0; i < TN_COUNT_OF(tags); i++)
         if (ends_with(prompt_end, n, tags[i].open))
             return tags[i].close;
@@ -152,7 +138,7 @@ enum progress { WAIT, PROGRESS }; /* more text is needed; the state has changed 
 
 static enum progress at_start(struct tern_thinking *t)
 {
-    size_t skip = n_space(t->held.data, t->held.n_bytes), n = t->held.n_bytes - skip;
+    size_t skip = tn_text_n_space(t->held.data, t->held.n_bytes), n = t->held.n_bytes - skip;
     bool may_become = n == 0;
     for (size_t i = 0; i < TN_COUNT_OF(tags); i++) {
         size_t n_tag = strlen(tags[i].open);
@@ -172,34 +158,21 @@ static enum progress at_start(struct tern_thinking *t)
     return PROGRESS;
 }
 
-/* Offset of the closing tag; n_bytes: none yet. */
-static size_t find_close(const struct tern_thinking *t)
-{
-    size_t n_close = strlen(t->close), i = 0;
-    for (; i + n_close <= t->held.n_bytes; i++)
-        if (memcmp(t->held.data + i, t->close, n_close) == 0)
-            return i;
-    return t->held.n_bytes;
-}
-
 /* Length of the held bytes that are certainly reasoning: without a partial closing tag and the
  * white space before it. */
 static size_t decided_reasoning(const struct tern_thinking *t)
 {
-    size_t n = t->held.n_bytes, n_part = TN_MIN(strlen(t->close) - 1, n);
-    for (; n_part > 0; n_part--)
-        if (memcmp(t->held.data + n - n_part, t->close, n_part) == 0)
-            break;
-    return without_space_at_end(t->held.data, n - n_part);
+    const size_t n = t->held.n_bytes;
+    return tn_text_trimmed(t->held.data, n - tn_text_n_begun(t->held.data, n, t->close));
 }
 
 static enum progress while_thinking(struct tern_thinking *t)
 {
     if (!t->has_reasoning)
-        drop(t, n_space(t->held.data, t->held.n_bytes));
-    size_t at = find_close(t);
+        drop(t, tn_text_n_space(t->held.data, t->held.n_bytes));
+    const size_t at = tn_text_find(t->held.data, t->held.n_bytes, 0, t->close);
     bool is_closed = at < t->held.n_bytes;
-    size_t n = is_closed ? without_space_at_end(t->held.data, at) : decided_reasoning(t);
+    size_t n = is_closed ? tn_text_trimmed(t->held.data, at) : decided_reasoning(t);
     emit(t, TERN_PART_REASONING, n);
     drop(t, is_closed ? at + strlen(t->close) : n);
     if (is_closed)
@@ -215,7 +188,7 @@ static enum progress step(struct tern_thinking *t)
     case INSIDE:
         return while_thinking(t);
     case GAP:
-        drop(t, n_space(t->held.data, t->held.n_bytes));
+        drop(t, tn_text_n_space(t->held.data, t->held.n_bytes));
         if (t->held.n_bytes == 0)
             return WAIT;
         t->state = ANSWER;
@@ -247,7 +220,7 @@ tern_status tern_thinking_end(struct tern_thinking *t, struct tern_error *err)
 {
     const size_t n = t->held.n_bytes;
     if (n > 0 && t->state == INSIDE)
-        emit(t, TERN_PART_REASONING, without_space_at_end(t->held.data, n));
+        emit(t, TERN_PART_REASONING, tn_text_trimmed(t->held.data, n));
     else if (n > 0)
         emit(t, TERN_PART_ANSWER, n);
     t->held.n_bytes = 0;

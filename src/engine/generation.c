@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "grammar/token_mask.h"
 #include "model/forward.h"
 #include "text/tokenizer.h"
@@ -130,13 +131,12 @@ static size_t find_stop(struct tn_generation *g)
 {
     size_t first = SIZE_MAX;
     for (size_t i = 0; i < g->n_stop_strings; i++) {
-        const char *stop = g->stop_strings[i];
-        size_t n = strlen(stop);
-        for (size_t at = g->n_taken; at + n <= g->text.n_bytes && at < first; at++)
-            if (memcmp(g->text.data + at, stop, n) == 0) {
-                first = at;
-                g->i_stop_string = (uint32_t)i;
-            }
+        const size_t at =
+            tn_text_find(g->text.data, g->text.n_bytes, g->n_taken, g->stop_strings[i]);
+        if (at < g->text.n_bytes && at < first) {
+            first = at;
+            g->i_stop_string = (uint32_t)i;
+        }
     }
     return first;
 }
@@ -146,11 +146,9 @@ static size_t undecided(const struct tn_generation *g)
 {
     size_t longest = 0;
     for (size_t i = 0; i < g->n_stop_strings; i++) {
-        const char *stop = g->stop_strings[i];
-        size_t n = TN_MIN(strlen(stop) - 1, g->text.n_bytes - g->n_taken);
-        for (; n > longest; n--)
-            if (memcmp(g->text.data + g->text.n_bytes - n, stop, n) == 0)
-                longest = n;
+        const size_t n = tn_text_n_begun(tn_buf_bytes(&g->text) + g->n_taken,
+                                         g->text.n_bytes - g->n_taken, g->stop_strings[i]);
+        longest = TN_MAX(longest, n);
     }
     return longest;
 }

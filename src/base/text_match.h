@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Searches in text that arrives in pieces: what has been decided, and which bytes at the end must
+ * wait for more.
+ */
+#ifndef TN_TEXT_MATCH_H
+#define TN_TEXT_MATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The white space of tags and of JSON: blank, tab, carriage return, line feed. */
+bool tn_is_space(char ch);
+/* Bytes of white space at the start. */
+size_t tn_text_n_space(const char *text, size_t n);
+/* Bytes without the white space at the end. */
+size_t tn_text_trimmed(const char *text, size_t n);
+/* Offset of the first occurrence of `word` at or after `at`; n: none. */
+size_t tn_text_find(const char *text, size_t n, size_t at, const char *word);
+/* Bytes at the end, as many as possible, that may be the start of `word`, which is not complete. */
+size_t tn_text_n_begun(const char *text, size_t n, const char *word);
+
+#endif
