@@ -68,10 +68,10 @@ static bool has_switch(const struct tn_chat_state *chat)
            known.has_switch;
 }
 
-/* Penalties have defaults that greedy answers ignore (create_sampler). */
-static bool is_default_penalty(const struct tn_options *o, const struct tn_option_row *row)
+/* Penalties have defaults that greedy answers ignore (tn_penalty_in_force). */
+static bool is_penalty(const char *name)
 {
-    return row && strstr(row->name, "-penalty") && !tn_options_given_slot(o, row->slot);
+    return strstr(name, "-penalty") != NULL;
 }
 
 /* The value as it would be typed. */
@@ -88,8 +88,8 @@ static struct value_text value_of(const struct tn_chat_state *chat, const char *
         snprintf(v.text, sizeof v.text, "%s", chat->hides_stats ? "off" : "on");
     else if (!row)
         snprintf(v.text, sizeof v.text, "%s", tn_chat_think_names[chat->think]);
-    else if (chat->o.temperature == 0.0 && is_default_penalty(&chat->o, row))
-        snprintf(v.text, sizeof v.text, "%s", strcmp(name, "repeat-penalty") == 0 ? "1" : "0");
+    else if (is_penalty(name))
+        snprintf(v.text, sizeof v.text, "%.15g", tn_penalty_in_force(&chat->o, row->slot));
     else if (row->kind == TN_OPT_REAL)
         snprintf(v.text, sizeof v.text, "%.15g", *(const double *)slot);
     else
@@ -292,22 +292,22 @@ static struct value_text value_to_save(const struct tn_chat_state *chat, const c
     return v;
 }
 
+static bool was_given(const struct tn_options *o, const char *name)
+{
+    const struct tn_option_row *row = o ? find_flag(name) : NULL;
+    return row && tn_options_given_slot(o, row->slot);
+}
+
 /* A default penalty is not saved: greedy answers would obey it after loading. */
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat)
 {
     const char *name;
     for (size_t i = 0; (name = tn_chat_setting_name(i)) != NULL; i++)
-        if (!is_default_penalty(&chat->o, find_flag(name)) &&
+        if ((!is_penalty(name) || was_given(&chat->o, name)) &&
             (strcmp(name, "max-tokens") != 0 || chat->o.max_tokens > 0))
             tn_buf_printf(out, "%s\"%s\": \"%s\"", i ? ", " : "{", name,
                           value_to_save(chat, name).text);
     tn_buf_append_text(out, "}");
-}
-
-static bool was_given(const struct tn_options *o, const char *name)
-{
-    const struct tn_option_row *row = o ? find_flag(name) : NULL;
-    return row && tn_options_given_slot(o, row->slot);
 }
 
 typedef tern_status setting_fn(struct tn_chat_state *chat, const char *name, const char *value,
@@ -325,8 +325,7 @@ static tern_status each_setting(struct tn_chat_state *chat, const char *json,
         return status;
     for (size_t i = 0; status == TERN_OK && (name = tn_chat_setting_name(i)) != NULL; i++) {
         const char *value = json_string_value(json_object_get(root, name));
-        const bool is_penalty = find_flag(name) && strstr(name, "-penalty");
-        if ((value || is_penalty) && !was_given(keep, name))
+        if ((value || is_penalty(name)) && !was_given(keep, name))
             status = take(chat, name, value, err);
     }
     json_decref(root);

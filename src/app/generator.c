@@ -60,28 +60,32 @@ static tern_status prefetch(const struct tern_model *model, struct tern_error *e
     return status;
 }
 
-/* --greedy means the model's raw choice, and JSON repeats itself: penalties only if the user sets
- * them. */
+#define IN_FORCE(o, member)                                                                        \
+    (float)tn_penalty_in_force((o), offsetof(struct tn_options, member))
+
+double tn_penalty_in_force(const struct tn_options *o, size_t slot)
+{
+    const bool is_plain = o->temperature == 0.0 || o->schema;
+    if (is_plain && !tn_options_given_slot(o, slot))
+        return slot == offsetof(struct tn_options, repeat_penalty) ? 1 : 0;
+    return *(const double *)(const void *)((const char *)o + slot);
+}
+
 static tern_status create_sampler(struct tern_sampler **out, const struct tn_generator *g,
                                   struct tern_error *err)
 {
     const struct tn_options *o = g->o;
-    const bool is_plain = o->temperature == 0.0 || o->schema;
-    struct tern_sampler_params params = {
+    const struct tern_sampler_params params = {
         .temperature = (float)o->temperature,
         .top_k = (uint32_t)o->top_k,
         .top_p = (float)o->top_p,
         .min_p = (float)o->min_p,
-        .repeat_penalty = 1.0f,
+        .repeat_penalty = IN_FORCE(o, repeat_penalty),
+        .presence_penalty = IN_FORCE(o, presence_penalty),
+        .frequency_penalty = IN_FORCE(o, frequency_penalty),
         .penalty_last = (uint32_t)o->penalty_last,
         .seed = g->seed,
     };
-    if (!is_plain || tn_options_given(o, repeat_penalty))
-        params.repeat_penalty = (float)o->repeat_penalty;
-    if (!is_plain || tn_options_given(o, presence_penalty))
-        params.presence_penalty = (float)o->presence_penalty;
-    if (!is_plain || tn_options_given(o, frequency_penalty))
-        params.frequency_penalty = (float)o->frequency_penalty;
     return tern_sampler_create(out, &params, tern_model_config(g->opened->model)->vocab, err);
 }
 

@@ -36,6 +36,9 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
 void tn_generator_fini(struct tn_generator *g);
 /* Creates a new sampler after its flags have changed; on an error the old one stays. */
 tern_status tn_generator_renew_sampler(struct tn_generator *g, struct tern_error *err);
+/* A penalty, by its slot in the options: --greedy means the model's raw choice, and JSON repeats
+ * itself, so there a penalty is neutral unless the user sets it. */
+double tn_penalty_in_force(const struct tn_options *o, size_t slot);
 /* Whether to stop: Ctrl-C, the end of the program, or is_cancelled. */
 bool tn_generator_should_stop(const struct tn_generator *g);
 /* New tokens that one answer may have. */
