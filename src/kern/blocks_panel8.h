@@ -36,6 +36,7 @@ struct panel_x {
 };
 
 #if HAS_WIDE_PANEL
+/* Writes the codes as int16 after the panel. */
 static void widen_panel(struct panel *p)
 {
     uint8_t *wide = (uint8_t *)(p + 1);
@@ -56,7 +57,7 @@ static TN_ALWAYS_INLINE void widen_x(struct panel_x *x, uint32_t n_cells)
         *(words *)(void *)(x->wide[1] + g) = (words)odd_bytes(q);
     }
 }
-#else
+#else /* never called, but compiled */
 static TN_ALWAYS_INLINE void widen_x(struct panel_x *x, uint32_t n_cells)
 {
     (void)x, (void)n_cells;
@@ -175,7 +176,7 @@ static TN_ALWAYS_INLINE void multiply_panel8(float *dst, size_t dst_stride, cons
     struct panel_x x[TILE_INPUTS_8];
     for (uint32_t t = 0; t < n; t++) {
         panel_take_x(&x[t], &inputs[t], kind);
-        if (kind.bits == 8)
+        if (HAS_WIDE_PANEL && kind.bits == 8)
             widen_x(&x[t], p->n_cells);
     }
     for (uint32_t r = 0; r < PANEL_ROWS; r += PANEL_STEP_ROWS)

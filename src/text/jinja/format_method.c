@@ -20,20 +20,21 @@ struct formatter {
     struct tn_jsink sink;
 };
 
-/* Does a field hold only digits? */
-static bool is_number(const char *field, size_t n)
+/* Does a field hold only digits, or nothing? */
+static bool is_positional(const char *field, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (field[i] < '0' || field[i] > '9')
-            return false;
-    return n > 0;
+    size_t i = 0;
+    while (i < n && field[i] >= '0' && field[i] <= '9')
+        i++;
+    return i == n;
 }
 
-static size_t number_of(const char *field, size_t n)
+/* SIZE_MAX: too large for any argument. */
+static size_t number_of(const char *digits, size_t n)
 {
     size_t number = 0;
     for (size_t i = 0; i < n && i < MAX_DIGITS; i++)
-        number = 10 * number + (size_t)(field[i] - '0');
+        number = 10 * number + (size_t)(digits[i] - '0');
     return n <= MAX_DIGITS ? number : SIZE_MAX;
 }
 
@@ -47,10 +48,10 @@ static const struct tn_jvalue *positional(struct formatter *f, const char *field
     }
     f->has_numbers = !is_counted;
     const size_t i = is_counted ? f->n_taken++ : number_of(field, n);
-    const struct tn_jvalue *value = i < f->args->n ? tn_jargs_get(f->args, i, NULL) : NULL;
-    if (!value)
-        tn_jrun_fail(f->run, TERN_USAGE, "format has not enough arguments");
-    return value;
+    if (i < f->args->n)
+        return &f->args->items[i];
+    tn_jrun_fail(f->run, TERN_USAGE, "format has not enough arguments");
+    return NULL;
 }
 
 /* The value of a field, written between braces; NULL: refused. */
@@ -61,7 +62,7 @@ static const struct tn_jvalue *value_of(struct formatter *f, const char *field, 
             tn_jrun_fail(f->run, TERN_UNSUPPORTED, "format supports {}, {0} and {name} only");
             return NULL;
         }
-    if (n == 0 || is_number(field, n))
+    if (is_positional(field, n))
         return positional(f, field, n);
     for (size_t i = 0; i < f->args->n_keywords; i++) {
         const struct tn_jname name = f->args->keywords[i].name;
