@@ -23,6 +23,7 @@
 #include "tern/tern.h"
 
 #define ASK_ABOVE_BYTES UINT64_C(1000000000)
+#define HASH_DIGITS 8 /* in the name of a converted source */
 
 /* ---- progress and messages ---- */
 
@@ -111,7 +112,8 @@ static tern_status choose_output(char **folder, char **path, const char *source,
     struct tn_buf file = {0};
     tern_status status = TERN_OK;
     *folder = tn_path_of_models_dir();
-    tn_buf_printf(&file, "%s-%08" PRIx32 ".tern", name ? name : "", (uint32_t)(hash >> 32));
+    tn_buf_printf(&file, "%s-%0*" PRIx32 ".tern", name ? name : "", HASH_DIGITS,
+                  (uint32_t)(hash >> 32));
     *path = *folder && name && !file.failed ? tn_path_join(*folder, tn_buf_text(&file)) : NULL;
     if (!*folder)
         status = tn_fail(err, TERN_OUTPUT,
@@ -165,6 +167,35 @@ static tern_status may_convert(const char *source, const char *path, const struc
     return status;
 }
 
+/* Whether `path` is a conversion of a source with the same name as that of `made`. */
+static bool is_same_name(const char *path, const char *made)
+{
+    const size_t n = strlen(made), n_after = HASH_DIGITS + strlen(".tern");
+    return n > n_after && strlen(path) == n && strncmp(path, made, n - n_after) == 0 &&
+           strspn(path + n - n_after, "0123456789abcdef") == HASH_DIGITS &&
+           strcmp(path, made) != 0;
+}
+
+/* Names the conversions that may be left from earlier versions of a source. */
+static void say_earlier_ones(const char *made)
+{
+    struct tn_known_models models;
+    if (tn_known_models_read(&models, TN_KNOWN_FOLDERS, NULL) != TERN_OK)
+        return;
+    for (size_t i = 0; i < models.n; i++) {
+        const struct tn_known_model *m = &models.rows[i];
+        struct tn_file *file;
+        if (!is_same_name(m->path, made) || tn_file_open_read(&file, m->path, NULL) != TERN_OK)
+            continue;
+        const char *sign = tn_typed_quote(m->name);
+        tn_note_say("a conversion of another file of this name takes %s; to delete it: tern remove "
+                    "%s%s%s",
+                    tn_size_decimal((double)tn_file_size(file)).text, sign, m->name, sign);
+        tn_file_close(file);
+    }
+    tn_known_models_fini(&models);
+}
+
 tern_status tn_convert_once(char **path, const char *source, const struct tn_options *o,
                             struct tern_error *err)
 {
@@ -184,6 +215,8 @@ tern_status tn_convert_once(char **path, const char *source, const struct tn_opt
             status = tn_dir_make(folder, err);
         if (status == TERN_OK)
             status = tn_convert_and_say(&params, result, err);
+        if (status == TERN_OK)
+            say_earlier_ones(*path);
         tn_free(result);
     }
     tn_free(folder);

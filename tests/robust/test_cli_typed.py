@@ -159,8 +159,16 @@ class Sources(command.TestCase):
         about = command.read_json(config) if os.path.exists(config) else {}
         with open(config, "w", encoding="utf-8") as f:
             json.dump(dict(about, transformers_version="0"), f)
-        self.assertIn("is converted once into", self.run_folder().err)
+        [earlier] = self.models()
+        name = os.path.basename(earlier)[:-len(".tern")]
+        again = self.run_folder().err
+        self.assertIn("is converted once into", again)
+        self.assertRegex(again, "a conversion of another file of this name takes .* [kM]B; to "
+                                f"delete it: tern remove .?{name}")
         self.assertEqual(len(self.models()), 2)
+        self.ok("remove", name, env=self.env)
+        self.assertNotIn(earlier, self.models())
+        self.assertEqual(self.run_folder().err, "")
 
     def test_a_moved_source_is_not(self):
         self.run_folder()
