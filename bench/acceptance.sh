@@ -226,6 +226,9 @@ share() {
     grep -E "^$1" "$work/kernels.txt" | sed -nE 's/.* ([0-9]+) % of .*/\1/p' | sort -n | head -n 1
 }
 
+# rate ROW: G multiply-adds/s in the matching line.
+rate() { sed -nE "s/^$1 .* ([0-9.]+) G\/s .*/\1/p" "$work/kernels.txt" | head -n 1; }
+
 section_kernels() {
     "$bench_kern" >"$work/kernels.txt" 2>&1
     most "parallel loop that two threads join" 2 us \
@@ -241,6 +244,11 @@ section_kernels() {
         best=$isa
     done
     case $best in avxvnni) best=avx2 ;; dotprod | i8mm) best=neon ;; esac # have no decode kernels
+    for op in gemm_t2_i8 gemm_r2_i8 gemm_c2_i8 gemm_t2_x16; do
+        grep -q "^$op *amx " "$work/kernels.txt" || continue
+        amx=$(rate "$op *amx .* 128 tokens") avx512=$(rate "$op *avx512 .* 128 tokens")
+        least "$op, amx beside avx512, 128 tokens" 1.5 x "$(calc "round($amx / $avx512, 2)")"
+    done
     for op in attn_qk_q8 attn_pv_q8; do
         least "$op, $best, cache in memory" 80 "% of the stream" "$(share "$op *$best *memory")"
     done
@@ -281,10 +289,10 @@ pick() {
 stream() { field "$work/$1.json" "round(d['stream_gb_s']['$2'], 1)"; }
 # scaled GOAL STREAM_OF_GOAL STREAM: goals in tok/s shrink with the stream rate.
 scaled() { calc "round($1 * min(1, $3 / $2), 1)"; }
-# instruction_peak [LEVEL]: G multiply-adds/s of a level, else of the best.
+# instruction_peak [LEVEL]: G multiply-adds/s of a level, else of the best but AMX.
 instruction_peak() {
-    "$bench_kern" "gemm_t2_i8${1:+_$1}" | sed -nE 's/.*% of ([0-9]+) G multiply.*/\1/p' |
-        sort -n | tail -n 1
+    "$bench_kern" "gemm_t2_i8${1:+_$1}" | grep -v ' amx ' |
+        sed -nE 's/.*% of ([0-9]+) G multiply.*/\1/p' | sort -n | tail -n 1
 }
 # prefill_goal THREADS: the goal at the rate $peak.
 prefill_goal() {
@@ -488,10 +496,12 @@ convert_speed_of() {
     rm -f "$work/$1.tern" "$work/$1.gguf"
 }
 
-# The best level, and avx2 if that is another.
+# The best level, and avx2 if that is another.  Instead of amx, which has kernels only for many
+# inputs: avx512.
 levels_of() {
     "$tern" probe --json 2>/dev/null >"$work/probe.json"
     best=$(field "$work/probe.json" "d['cpu']['kernel']")
+    case $best in amx) best=avx512 ;; esac
     echo "$best"
     case $best in avx512) echo avx2 ;; esac
 }

@@ -120,11 +120,34 @@ PEAK_LOOP(avxvnni, "avx2,avxvnni", __m256i, __m256i, "x", _mm256_setzero_si256()
 PEAK_LOOP(avx512, "avx512f,avx512vnni", __m512i, __m512i, "v", _mm512_setzero_si512(),
           _mm512_set1_epi8(1), _mm512_dpbusd_epi32)
 
+#if TN_HAS_AMX
+/* PEAK_LOOPS x PEAK_CHAINS products of tiles that are all zero, in four chains. */
+__attribute__((target("amx-tile,amx-int8"))) static void loop_amx(void)
+{
+    static const uint8_t config[64] = {[0] = 1,
+                                       [16] = 64, [18] = 64, [20] = 64, [22] = 64, [24] = 64,
+                                       [26] = 64, [48] = 16, [49] = 16, [50] = 16, [51] = 16,
+                                       [52] = 16, [53] = 16};
+    __asm__ volatile("" : : "m"(config));
+    _tile_loadconfig(config);
+    for (unsigned n = 0; n < PEAK_LOOPS * PEAK_CHAINS / 4; n++) {
+        _tile_dpbssd(0, 4, 5);
+        _tile_dpbssd(1, 4, 5);
+        _tile_dpbssd(2, 4, 5);
+        _tile_dpbssd(3, 4, 5);
+    }
+    _tile_release();
+}
+#endif
+
 static const struct {
     const char *isa;
     void (*loop)(void);
     unsigned macs; /* per step */
 } peaks[] = {
+#if TN_HAS_AMX
+    {"amx", loop_amx, 16 * 16 * 64},
+#endif
     {"ssse3", loop_ssse3, 16},
     {"avx2", loop_avx2, 32},
     {"avxvnni", loop_avxvnni, 32},

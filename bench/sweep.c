@@ -30,7 +30,8 @@ static const struct tn_prefetch columns[3][TN_N_PREFETCHES] = {
 
 static void take_column(const char *isa)
 {
-    const int i = strcmp(isa, "avx512") == 0 ? 0 : strncmp(isa, "avx", 3) == 0 ? 1 : 2;
+    const bool is_avx512 = strcmp(isa, "avx512") == 0 || strcmp(isa, "amx") == 0;
+    const int i = is_avx512 ? 0 : strncmp(isa, "avx", 3) == 0 ? 1 : 2;
     memcpy(tn_prefetch_tuned, columns[i], sizeof tn_prefetch_tuned);
 }
 

@@ -11,6 +11,10 @@
 
 #include <cpuid.h>
 #include <string.h>
+#if TN_HAS_AMX
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "base/cpu_bits.h"
 
@@ -38,6 +42,19 @@ static bool has(uint32_t reg, unsigned bit)
     return (reg >> bit & 1) != 0;
 }
 
+/* Whether this process may use the tile registers of AMX, for which Linux must be asked. */
+static bool may_use_tiles(uint64_t xcr0)
+{
+#if TN_HAS_AMX && defined(SYS_arch_prctl)
+    enum { TILE_STATE = 0x60000, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return (xcr0 & TILE_STATE) == TILE_STATE &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    (void)xcr0;
+    return false;
+#endif
+}
+
 static uint32_t read_features(void)
 {
     enum { YMM_STATE = 0x06, ZMM_STATE = 0xE6 }; /* XCR0: SSE, AVX; opmask and both ZMM parts */
@@ -57,6 +74,9 @@ static uint32_t read_features(void)
     bool vbmi_vnni = has(l7.c, 1) && has(l7.c, 11);
     if ((xcr0 & ZMM_STATE) == ZMM_STATE && f_dq_bw_vl && vbmi_vnni)
         features |= TN_CPU_AVX512;
+    bool tile_int8 = has(l7.d, 24) && has(l7.d, 25);
+    if ((features & TN_CPU_AVX512) && tile_int8 && may_use_tiles(xcr0))
+        features |= TN_CPU_AMX;
     return features;
 }
 

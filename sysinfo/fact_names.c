@@ -32,6 +32,8 @@ const char *tern_cpu_feature_text(uint32_t i)
         return "avxvnni";
     case TN_CPU_AVX512:
         return "avx512";
+    case TN_CPU_AMX:
+        return "amx";
     case TN_CPU_NEON:
         return "neon";
     case TN_CPU_DOTPROD:

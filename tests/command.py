@@ -30,7 +30,7 @@ CHATTER = re.compile(r"[0-9]{4}|.*:(fixme|err):|qemu-[a-z0-9_-]+: warning: TCG d
 # kernels.
 LEVELS = (os.environ["TERN_TEST_LEVELS"].split() if os.environ.get("TERN_TEST_LEVELS") else
           ["ref", "avx2", "neon"] if os.environ.get("TERN_SANITIZE") else
-          ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"])
+          ["ref", "ssse3", "avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"])
 TIMEOUT = float(os.environ.get("TERN_TEST_TIMEOUT", "300"))
 
 _folder = tempfile.TemporaryDirectory(prefix="tern-test-")

@@ -24,7 +24,7 @@
 static const struct {
     const char *level;
     double int8, bits16;
-} products[] = {{"avx2", 22, 16}, {"avxvnni", 22, 16}, {"avx512", 34, 31}};
+} products[] = {{"avx2", 22, 16}, {"avxvnni", 22, 16}, {"avx512", 34, 31}, {"amx", 34, 31}};
 
 void tn_pull_machine_read(struct tn_pull_machine *out)
 {

@@ -15,6 +15,13 @@
 #define TN_ARCH_X86_64 0
 #endif
 
+/* The tile registers of AMX: a process must ask the system for them, and only Linux is asked. */
+#if TN_ARCH_X86_64 && defined(__linux__)
+#define TN_HAS_AMX 1
+#else
+#define TN_HAS_AMX 0
+#endif
+
 #if defined(__aarch64__) || defined(_M_ARM64)
 #define TN_ARCH_AARCH64 1
 #else

@@ -19,6 +19,9 @@ const struct tn_cpu_level tn_cpu_levels[] = {
     {"avx2", TN_CPU_SSSE3 | TN_CPU_AVX2},
     {"avxvnni", TN_CPU_SSSE3 | TN_CPU_AVX2 | TN_CPU_AVXVNNI},
     {"avx512", TN_CPU_SSSE3 | TN_CPU_AVX2 | TN_CPU_AVX512},
+#if TN_HAS_AMX
+    {"amx", TN_CPU_SSSE3 | TN_CPU_AVX2 | TN_CPU_AVX512 | TN_CPU_AMX},
+#endif
 #elif TN_ARCH_AARCH64
     {"neon", TN_CPU_NEON},
     {"dotprod", TN_CPU_NEON | TN_CPU_DOTPROD},

@@ -9,6 +9,9 @@
  *
  * and stays in the first-level cache while it is multiplied by all tokens.  Codes are the weights
  * plus one, so the sums of a token start at minus the sum of its inputs.
+ *
+ * A level for which a tile of fewer tokens takes as long as a whole one defines GEMM_WHOLE_TILES
+ * as 1 before the include.
  */
 #ifndef TN_GEMM_PANEL_H
 #define TN_GEMM_PANEL_H
@@ -17,6 +20,10 @@
 
 #include "kern/switch.h"
 #include "kern/ternary_layout.h"
+
+#ifndef GEMM_WHOLE_TILES
+#define GEMM_WHOLE_TILES 0
+#endif
 
 #define GEMM_PANEL_ROWS 64u
 #define GEMM_PANEL_COLS_MAX 512u
@@ -116,17 +123,22 @@ static inline void gemm_fetch_some(struct gemm_fetch *f, uint32_t n_parts)
         gemm_fetch_part(f);
 }
 
+/* Tokens of the next of n_tiles tiles: spread evenly, 8 tokens are 4 + 4, not 6 + 2. */
+static inline uint32_t gemm_next_tile(uint32_t n_tokens, uint32_t n_tiles, uint32_t tile_tokens)
+{
+    return GEMM_WHOLE_TILES ? TN_MIN(n_tokens, tile_tokens) : tn_div_ceil_u32(n_tokens, n_tiles);
+}
+
 static inline void gemm_one_panel(const struct gemm_level *level, int32_t *dst, size_t dst_stride,
                                   const uint8_t *panel, uint32_t n_groups, const int8_t *x,
                                   size_t x_stride, const int32_t *x_sum, uint32_t n_tokens,
                                   struct gemm_fetch *fetch)
 {
-    /* As many tiles as needed, with tokens spread evenly: 8 tokens are 4 + 4, not 6 + 2. */
     uint32_t n_tiles = tn_div_ceil_u32(n_tokens, level->tile_tokens);
     const uint32_t n_parts = gemm_fetch_parts(fetch, n_tiles);
     for (uint32_t t = 0, n; t < n_tokens; t += n, n_tiles--) {
         gemm_fetch_some(fetch, n_parts);
-        n = tn_div_ceil_u32(n_tokens - t, n_tiles);
+        n = gemm_next_tile(n_tokens - t, n_tiles, level->tile_tokens);
         level->multiply(dst + t * dst_stride, dst_stride, panel, n_groups, x + t * x_stride,
                         x_stride, x_sum ? x_sum + t : NULL, n);
     }

@@ -91,6 +91,12 @@ TN_KERN(add_scaled_f32, avx2, TN_CPU_AVX2)
 TN_KERN(gemv_t2_f32,    avx512, TN_CPU_AVX512)
 TN_KERN(unpack_t5,      avx512, TN_CPU_AVX512)
 TN_KERN(add_scaled_f32, avx512, TN_CPU_AVX512)
+#if TN_HAS_AMX
+TN_KERN(gemm_t2_i8,     amx, TN_CPU_AVX512 | TN_CPU_AMX)
+TN_KERN(gemm_r2_i8,     amx, TN_CPU_AVX512 | TN_CPU_AMX)
+TN_KERN(gemm_c2_i8,     amx, TN_CPU_AVX512 | TN_CPU_AMX)
+TN_KERN(gemm_t2_x16,    amx, TN_CPU_AVX512 | TN_CPU_AMX)
+#endif
 #elif TN_ARCH_AARCH64
 TN_KERN(lut_t2,         neon, TN_CPU_NEON)
 TN_KERN(gemv_t2_i8,     neon, TN_CPU_NEON)

@@ -79,7 +79,7 @@ static TN_ALWAYS_INLINE void scaled_one_panel(scaled_tile_fn *tile, uint32_t til
     uint32_t n_tiles = tn_div_ceil_u32(b.n_tokens, tile_tokens);
     const uint32_t n_parts = gemm_fetch_parts(fetch, n_tiles);
     for (; n_tiles; n_tiles--) {
-        const uint32_t n = tn_div_ceil_u32(b.n_tokens, n_tiles);
+        const uint32_t n = gemm_next_tile(b.n_tokens, n_tiles, tile_tokens);
         gemm_fetch_some(fetch, n_parts);
         scaled_runs(tile, &b, p, n);
         b.inputs += n * b.input_bytes;

@@ -118,7 +118,7 @@ static void logits_are_the_reference_s(void **state)
 static void any_cut_and_engine_gives_the_same_bits(void **state)
 {
     (void)state;
-    static const char *const levels[] = {"ref", "ssse3", "avx2", "avx512", "neon"};
+    static const char *const levels[] = {"ref", "ssse3", "avx2", "avx512", "amx", "neon"};
     static float want[N_PAIRS * VOCAB], got[N_PAIRS * VOCAB];
     head_logits(want, engine, N_PAIRS, TERN_KV_Q8);
     for (size_t i = 0; i < TN_COUNT_OF(levels); i++)
@@ -243,7 +243,7 @@ static void a_long_answer_goes_through_its_cache(void **state)
 static void every_engine_drafts_the_same(void **state)
 {
     (void)state;
-    static const char *const levels[] = {"ref", "ssse3", "avx2", "avx512", "neon"};
+    static const char *const levels[] = {"ref", "ssse3", "avx2", "avx512", "amx", "neon"};
     struct drafted_answer first = {.n = 0}, got;
     const struct way w = {.n_draft = 4, .n_ctx = N_CTX, .max_tokens = N_NEW};
     for (size_t i = 0; i < TN_COUNT_OF(levels); i++)

@@ -252,8 +252,8 @@ static void any_cut_gives_the_same_bits(void **state)
 static void any_engine_gives_the_same_bits(void **state)
 {
     (void)state;
-    static const char *const levels[] = {"ref", "ssse3", "avx2", "avxvnni",
-                                         "avx512", "neon", "dotprod", "i8mm"};
+    static const char *const levels[] = {"ref", "ssse3", "avx2",    "avxvnni", "avx512",
+                                         "amx", "neon",  "dotprod", "i8mm"};
     float want[MAX_VOCAB];
     fresh_logits(want, N_IDS);
     for (size_t i = 0; i < TN_COUNT_OF(levels); i++)

@@ -113,8 +113,8 @@ static void rows_are_searched_together(void **state)
 static void logits_do_not_depend_on_threads_and_levels(void **state)
 {
     (void)state;
-    static const char *const levels[] = {"ref",  "ssse3",   "avx2", "avxvnni", "avx512",
-                                         "neon", "dotprod", "i8mm"};
+    static const char *const levels[] = {"ref", "ssse3", "avx2",    "avxvnni", "avx512",
+                                         "amx", "neon",  "dotprod", "i8mm"};
     const uint32_t n = 40;
     float *want = logits_of(engine, TERN_KV_F16, 16, n, n);
     uint32_t n_levels = 0;

@@ -11,7 +11,7 @@ import sys
 
 from common import MEMBER, finish, planted
 
-KERNEL_FILE = re.compile(r"_(ssse3|avx2|avxvnni|avx512|neon|dotprod|i8mm)\.")
+KERNEL_FILE = re.compile(r"_(ssse3|avx2|avxvnni|avx512|amx|neon|dotprod|i8mm)\.")
 ABOVE = {
     "x86_64": re.compile(r"v[a-z]\w+|pshufb|pmaddubsw|pabs[bwd]|palignr|pmul(ld|dq|hrsw)|pmov[sz]x\w+|"
                          r"p(min|max)(sb|sd|uw|ud)|round[sp][sd]|blendv\w+|popcnt|crc32\w*|lzcnt|"

@@ -17,6 +17,10 @@
 
 #if TN_ARCH_X86_64
 #include <cpuid.h>
+#if TN_HAS_AMX
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif TN_ARCH_AARCH64 && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -77,6 +81,18 @@ static bool has_avxvnni(void)
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
 }
 
+/* AMX-TILE and AMX-INT8, and Linux lets this process use the tile registers. */
+static bool has_amx(void)
+{
+#if TN_HAS_AMX
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 24) && (d & 1u << 25) &&
+           syscall(SYS_arch_prctl, 0x1023, 18) == 0; /* ARCH_REQ_XCOMP_PERM, XTILEDATA */
+#else
+    return false;
+#endif
+}
+
 uint32_t tn_test_cpu_features(void)
 {
     __builtin_cpu_init();
@@ -89,7 +105,7 @@ uint32_t tn_test_cpu_features(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni"))
-        features |= TN_CPU_AVX512;
+        features |= TN_CPU_AVX512 | (has_amx() ? TN_CPU_AMX : 0);
     return features;
 }
 #elif TN_ARCH_AARCH64
