@@ -12,6 +12,7 @@
 #include <cpuid.h>
 #include <string.h>
 #if TN_HAS_AMX
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -42,13 +43,17 @@ static bool has(uint32_t reg, unsigned bit)
     return (reg >> bit & 1) != 0;
 }
 
-/* Whether this process may use the tile registers of AMX, for which Linux must be asked. */
+/* Whether this process may use the tile registers of AMX, for which Linux must be asked.  A sandbox
+ * may refuse the question later, so the permission is remembered. */
 static bool may_use_tiles(uint64_t xcr0)
 {
 #if TN_HAS_AMX && defined(SYS_arch_prctl)
     enum { TILE_STATE = 0x60000, REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    return (xcr0 & TILE_STATE) == TILE_STATE &&
-           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+    static atomic_bool is_granted;
+    if ((xcr0 & TILE_STATE) == TILE_STATE && !atomic_load(&is_granted) &&
+        syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0)
+        atomic_store(&is_granted, true);
+    return atomic_load(&is_granted);
 #else
     (void)xcr0;
     return false;

@@ -130,7 +130,10 @@ struct tern_sysinfo {
     uint32_t unreadable; /* TERN_FACT_* */
 };
 
-/* Reads the machine that this process runs on. */
+/* Reads the machine that this process runs on.  Linux on a processor with AMX: also asks, once and
+ * for the whole process, for the right to use its tile registers, which the result then counts as a
+ * feature; read it in the process that creates the engine.  After that the system refuses stacks
+ * for signals (sigaltstack) of less than sysconf(_SC_MINSIGSTKSZ) bytes. */
 void tern_sysinfo_read(struct tern_sysinfo *out);
 /* Reads only the processor's own information, in microseconds: cpu_name and cpu_features; one core,
  * the rest unknown.  Enough for an engine of one thread. */

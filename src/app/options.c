@@ -426,8 +426,8 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "the limit of new tokens: by the tier of available memory, by memory for the cache, "
              "or only by the model's context"},
     {"cpu", 0, TN_OPT_TEXT, SLOT(cpu), COMPUTE | PLANNED, .value = "LEVEL",
-     .help = "highest kernel level to use: ref, ssse3, avx2, avxvnni, avx512, amx; on Arm ref, "
-             "neon, dotprod, i8mm",
+     .help = "highest kernel level to use: ref, ssse3, avx2, avxvnni, avx512, amx (Linux); on Arm "
+             "ref, neon, dotprod, i8mm",
      .otherwise = "the best"},
 
     /* everywhere */

@@ -15,8 +15,8 @@
 #define TN_ARCH_X86_64 0
 #endif
 
-/* The tile registers of AMX: a process must ask the system for them, and only Linux is asked. */
-#if TN_ARCH_X86_64 && defined(__linux__)
+/* The tile registers of AMX: a process must ask the system for them; tern does so on Linux only. */
+#if TN_ARCH_X86_64 && defined(__linux__) && !defined(__ANDROID__)
 #define TN_HAS_AMX 1
 #else
 #define TN_HAS_AMX 0

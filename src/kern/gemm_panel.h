@@ -8,7 +8,8 @@
  *     panel [n_groups][64 rows][4 columns]
  *
  * and stays in the first-level cache while it is multiplied by all tokens.  Codes are the weights
- * plus one, so the sums of a token start at minus the sum of its inputs.
+ * plus one, so the sums of a token start at minus the sum of its inputs.  The panels of AMX have
+ * the weights instead; there x_sum only tells which panel is the first.
  *
  * A level for which a tile of fewer tokens takes as long as a whole one defines GEMM_WHOLE_TILES
  * as 1 before the include.

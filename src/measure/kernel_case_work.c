@@ -104,7 +104,7 @@ static bool allocate(struct tn_case_work *w)
         {&w->halves, widest * sizeof(uint16_t)},
         {&w->index, widest * sizeof(uint32_t)},
         {&w->sums, TERN_PLANE_BLOCK_ROWS * sizeof(double)},
-        {&w->prepared, TN_LUT_BYTES(w->widest)},
+        {&w->prepared, TN_MAX(TN_LUT_BYTES(w->widest), n_tokens * TN_X16_BYTES(w->widest))},
         {&w->scratch, TN_KERNEL_SCRATCH_BYTES},
         {&w->ints, ints * sizeof(int32_t)},
         {&w->floats, TN_MAX(widest, (size_t)TERN_PLANE_BLOCK_ROWS * 2) * sizeof(float)},

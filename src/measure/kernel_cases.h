@@ -45,7 +45,7 @@ struct tn_case_work {
     uint16_t *halves; /* [widest], finite as f16 and bf16 */
     uint32_t *index; /* [widest] 0, 1, 2, ... */
     double *sums;    /* [TERN_PLANE_BLOCK_ROWS] */
-    void *prepared;  /* lookup table */
+    void *prepared;  /* a look-up table, or rounded inputs */
     void *scratch;   /* TN_KERNEL_SCRATCH_BYTES */
     int32_t *ints;   /* [n_tokens * TN_GEMM_ROWS], and [widest] */
     float *floats;   /* [widest], and [TERN_PLANE_BLOCK_ROWS][2] */

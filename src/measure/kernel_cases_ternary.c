@@ -238,7 +238,7 @@ static uint64_t run_scaled_gemm(struct tn_case_work *w, const struct rounded *fo
     struct tn_scaled_ternary m;
     if (!scaled_matrix(w, &m))
         return 0;
-    const uint32_t n_tokens = TN_MIN(w->size.n_tokens, 3u), n = TN_MIN(m.w.rows, TN_GEMM_ROWS);
+    const uint32_t n_tokens = w->size.n_tokens, n = TN_MIN(m.w.rows, TN_GEMM_ROWS);
     round_inputs(w, form, m.w.cols, n_tokens);
     multiply((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens,
              w->scratch);

@@ -57,7 +57,7 @@ tern_status tn_verify_kernels(struct tern_verify_result *result, const struct te
     static const struct tn_case_size size = {.n_rows = TN_GEMM_ROWS,
                                              .n_layers = 1,
                                              .n_gemm = 1,
-                                             .n_tokens = 3,
+                                             .n_tokens = 17, /* a tile of AMX, and one more */
                                              .n_pos = TN_KV_BLOCK - 3,
                                              .with_stand_ins = true};
     struct tn_case_work w;

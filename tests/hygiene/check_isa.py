@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Outside the kernel files of an instruction set there is no instruction above the baseline: no
-VEX or EVEX encoding and nothing newer than SSE2 on x86-64, no dot product or matrix instruction on
-Arm.  One such instruction in common code would stop the program on old machines.
+VEX or EVEX encoding, no tile and nothing newer than SSE2 on x86-64, no dot product or matrix
+instruction on Arm.  One such instruction in common code would stop the program on old machines.
 usage: check_isa.py LIBRARY OBJDUMP C_COMPILER x86_64|aarch64"""
 import os
 import re
@@ -15,7 +15,8 @@ KERNEL_FILE = re.compile(r"_(ssse3|avx2|avxvnni|avx512|amx|neon|dotprod|i8mm)\."
 ABOVE = {
     "x86_64": re.compile(r"v[a-z]\w+|pshufb|pmaddubsw|pabs[bwd]|palignr|pmul(ld|dq|hrsw)|pmov[sz]x\w+|"
                          r"p(min|max)(sb|sd|uw|ud)|round[sp][sd]|blendv\w+|popcnt|crc32\w*|lzcnt|"
-                         r"tzcnt|andn|bextr|pdep|pext|mulx|[sr][ahl][rl]x|rorx"),
+                         r"tzcnt|andn|bextr|pdep|pext|mulx|[sr][ahl][rl]x|rorx|"
+                         r"tile\w+|tdp\w+|(ld|st)tilecfg"),
     "aarch64": re.compile(r"[su]dot|usdot|[su]mmla|usmmla|bfdot|bfmmla|ld1rq\w*|ptrue|whilelo"),
 }
 # tzcnt is written by compilers as "rep bsf", which every x86-64 executes.

@@ -403,8 +403,10 @@ static void test_gemm(const struct tn_kernel_row *row, struct problem *p)
     if (p->cols < 300)
         for (size_t i = 0; i < TN_COUNT_OF(few); i++)
             run_gemm(p, row, 0, padded, few[i]);
-    else
+    else {
         run_gemm(p, row, padded - TN_GEMM_ROWS, padded, 7);
+        run_gemm(p, row, padded - TN_GEMM_ROWS, padded, 19);
+    }
     run_gemm(p, row, padded - TN_GEMM_ROW_ALIGN, padded, 5);
     run_gemm(p, row, TN_GEMM_ROW_ALIGN, 3 * TN_GEMM_ROW_ALIGN, 2);
 }

@@ -245,7 +245,7 @@ static void call(const struct tn_kernel_row *row, float *dst, size_t dst_stride,
 
 /* ---- the operands ---- */
 
-#define MAX_INPUTS 9u
+#define MAX_INPUTS 19u
 _Static_assert(TN_X8_FEW <= MAX_INPUTS && TN_X16_FEW <= MAX_INPUTS, "inputs of a gemv");
 
 /* The inputs of a problem in the form of an operation, and the results of the formula. */
@@ -347,10 +347,11 @@ static void run_gemm(const struct problem *p, const struct inputs *in,
                      const struct tn_kernel_row *row)
 {
     /* Numbers of tokens around the tile sizes of every level. */
-    static const uint32_t few[] = {1, 2, 3, 4, 5, 6, 7, 9};
+    static const uint32_t few[] = {1, 2, 3, 4, 5, 6, 7, 9, 16, 17};
     for (size_t k = 0; p->cols < 200 && k < TN_COUNT_OF(few); k++)
         run(p, in, row, 0, in->padded, few[k]);
     run(p, in, row, in->padded - TN_GEMM_ROWS, in->padded, 4);
+    run(p, in, row, in->padded - TN_GEMM_ROWS, in->padded, MAX_INPUTS);
     run(p, in, row, in->padded - TN_GEMM_ROW_ALIGN, in->padded, 5);
     run(p, in, row, TN_GEMM_ROW_ALIGN, 3 * TN_GEMM_ROW_ALIGN, 2);
 }

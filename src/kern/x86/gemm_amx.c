@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary matrix times many int8 or x16 vectors for AMX: 16 inputs x 64 rows of a panel at a time,
- * whose bytes are the weights -1, 0, 1.  For 64 columns one tile of inputs and four of weights are
- * loaded, 5 x 8 cycles, and multiplied, 4 x 16 cycles.
+ * Ternary matrix times many int8 or x16 vectors for AMX: 16 inputs x 64 rows of a panel at a time.
+ * The bytes of a panel are the weights -1, 0, 1.  For 64 columns one tile of inputs and four of
+ * weights are loaded, 5 x 8 cycles, and multiplied, 4 x 16 cycles.
  *
  * Products with a factor for every 32 columns, such as x8 and matrices in blocks, stay with
  * AVX-512: sums leave tiles only through memory, which takes longer than 32 columns take to
@@ -68,7 +68,9 @@ static void multiply_only(int32_t *dst, size_t dst_stride, const uint8_t *panel,
     multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, x_sum != NULL);
 }
 
-/* 16 inputs, or those that are left after 16 or more: their tile overlaps the one before. */
+/* 16 inputs, or those that are left after 16 or more: their tile overlaps the one before, which is
+ * whole. */
+_Static_assert(GEMM_WHOLE_TILES, "at least 16 inputs precede those that are left");
 static void multiply_next(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
                           const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
