@@ -136,7 +136,7 @@ struct tern_sysinfo {
  * for signals (sigaltstack) of less than sysconf(_SC_MINSIGSTKSZ) bytes. */
 void tern_sysinfo_read(struct tern_sysinfo *out);
 /* Reads only the processor's own information, in microseconds: cpu_name and cpu_features; one core,
- * the rest unknown.  Enough for an engine of one thread. */
+ * the rest unknown.  Enough for an engine of one thread.  Asks for the tile registers, too. */
 void tern_sysinfo_read_cpu(struct tern_sysinfo *out);
 
 /* Reads a recorded machine.  `root` holds proc/... and sys/... as on that machine, and optionally

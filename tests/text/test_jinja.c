@@ -284,10 +284,7 @@ static void test_bombs(void **state)
     expect_deep_target("{% for ");
 }
 
-/* ---- slow templates ----
- *
- * Limits of time only tell another order of growth: a slow machine, with sanitizers, needs a tenth.
- */
+/* ---- slow templates ---- */
 
 /* A search takes time proportional to its bytes, wherever the strings begin to differ. */
 static void test_searches_are_linear(void **state)
@@ -310,7 +307,7 @@ static void test_searches_are_linear(void **state)
         if (render(cases[i].source, strlen(cases[i].source), &text, &err) != TERN_OK)
             fail_msg("%s: %s", cases[i].source, err.detail);
         assert_string_equal(text, cases[i].text);
-        assert_true(cpu_seconds() - begin < 20);
+        assert_true(cpu_seconds() - begin < 1);
         tern_text_free(text);
     }
 }
@@ -330,7 +327,7 @@ static void test_indexing_is_charged(void **state)
                  "{%% for i in range(90000) %%}{%% if %s %%}{%% endif %%}{%% endfor %%}",
                  bodies[i]);
         expect_limit(source, strlen(source));
-        assert_true(cpu_seconds() - begin < 150);
+        assert_true(cpu_seconds() - begin < 60); /* 17 on a slow machine with sanitizers */
     }
 }
 
@@ -390,7 +387,7 @@ static void test_many_members(void **state)
         tern_chat_render_json(t, request.data, request.n_bytes, &plain, &text, &n, NULL, &err),
         TERN_OK);
     assert_string_equal(text, "1000012");
-    assert_true(cpu_seconds() - begin < 20);
+    assert_true(cpu_seconds() - begin < 2);
     tern_text_free(text);
     tern_chat_template_free(t);
     tn_buf_fini(&request);
@@ -407,8 +404,7 @@ static bool stop_soon(void *arg)
     return true;
 }
 
-/* Each would run for longer; it ends soon after should_stop returns true, usually in less than
- * 100 ms. */
+/* Each would run for longer; it ends within 200 ms after should_stop returns true. */
 static void test_stops(void **state)
 {
     (void)state;
@@ -434,7 +430,8 @@ static void test_stops(void **state)
                          TERN_OK);
         assert_int_equal(tern_chat_render(t, &hi, 1, &params, &text, &n, NULL, &err),
                          TERN_INTERRUPTED);
-        assert_true(stopped_at > 0 && cpu_seconds() - stopped_at < 1);
+        assert_true(cpu_seconds() - begin < 0.2);
+        assert_true(stopped_at > 0 && cpu_seconds() - stopped_at < 0.1);
         tern_chat_template_free(t);
     }
 }
