@@ -99,10 +99,23 @@ struct tern_grammar; /* read-only: any number of requests and threads may use it
  *   TERN_MEMORY */
 tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
                                      uint32_t flags, struct tern_error *err);
-/* The same between two fixed texts, which surround it verbatim. */
-tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const char *before,
-                                             const char *schema, size_t n_bytes, const char *after,
-                                             uint32_t flags, struct tern_error *err);
+
+/* An alternative of an answer: JSON that fits a schema, between two texts that surround it
+ * verbatim.  A schema's references and limits are its own, apart from the limits of
+ * tern_grammar_from_schema, which apply to all parts together. */
+struct tern_grammar_part {
+    const char *before, *after; /* "": none */
+    const char *schema;         /* [n_bytes] */
+    size_t n_bytes;
+    uint32_t flags;
+    const char *separator; /* NULL: once; otherwise repeated any number of times, after this */
+};
+
+/* A grammar of the texts that fit one of n >= 1 parts.  Errors as of tern_grammar_from_schema;
+ * then *i_failed, unless i_failed is NULL, is the part that caused them. */
+tern_status tern_grammar_from_parts(struct tern_grammar **out,
+                                    const struct tern_grammar_part *parts, size_t n,
+                                    size_t *i_failed, struct tern_error *err);
 /* A grammar of any JSON object.  TERN_MEMORY. */
 tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err);
 void tern_grammar_free(struct tern_grammar *grammar);

@@ -140,7 +140,8 @@ static uint32_t next_without_byte(const struct tern_grammar *g, const struct tn_
 }
 
 /* Removes states without predecessors (through edges that read no byte) until none is left to
- * remove.  *state: a state that remains, which is on a cycle or after one, or n_states. */
+ * remove.  *state: the first that remains, which is on a cycle or after one, or n_states.  The
+ * rules before the start of the grammar have no cycles. */
 static bool find_circle(const struct tern_grammar *g, const struct reverse *r, uint32_t *state)
 {
     uint32_t *n_before = tn_alloc_zeroed(g->n_states, sizeof *n_before), n = 0, next[2];
@@ -158,7 +159,7 @@ static bool find_circle(const struct tern_grammar *g, const struct reverse *r, u
             for (uint32_t k = next_without_byte(g, &g->edges[i], next); k-- > 0;)
                 if (--n_before[next[k]] == 0)
                     r->queue[n++] = next[k];
-    for (*state = 0; *state < g->n_states && n_before[*state] == 0;)
+    for (*state = g->start; *state < g->n_states && n_before[*state] == 0;)
         ++*state;
     tn_free(n_before);
     return true;
@@ -180,20 +181,31 @@ static void find_classes(struct tern_grammar *g)
     }
 }
 
+/* An alternative of the whole grammar whose texts are all endless or too deep, or n_states. */
+static uint32_t find_endless(const struct tern_grammar *g)
+{
+    if (g->states[g->start].height > TERN_GRAMMAR_MAX_DEPTH)
+        return g->start;
+    for (uint32_t i = g->states[g->start].first_edge; i != TN_NO_EDGE; i = g->edges[i].next)
+        if (g->edges[i].kind == TN_EDGE_EMPTY &&
+            g->states[g->edges[i].to].height > TERN_GRAMMAR_MAX_DEPTH)
+            return g->edges[i].to;
+    return g->n_states;
+}
+
 tern_status tn_grammar_finish(struct tern_grammar *g, uint32_t *state, struct tern_error *err)
 {
     struct reverse r = {0};
     tern_status status = tn_ok(err);
-    *state = g->start;
     if (!make_reverse(g, &r) || !find_circle(g, &r, state))
         status = tn_fail(err, TERN_MEMORY, "no memory for a grammar");
     else if (*state < g->n_states)
         status = tn_fail(err, TERN_LIMIT, "refers to itself without a value in between");
     if (status == TERN_OK) {
-        *state = g->start;
         find_heights(g, &r);
         find_classes(g);
-        if (g->states[g->start].height > TERN_GRAMMAR_MAX_DEPTH)
+        *state = find_endless(g);
+        if (*state < g->n_states)
             status = tn_fail(err, TERN_LIMIT,
                              "no value fits: every value is endless or nests more than %d "
                              "levels deep",

@@ -82,7 +82,8 @@ void tn_grammar_add_json(struct tern_grammar *g, struct tn_json_rules *out);
 /* ---- finish.c ---- */
 
 /* Computes heights and byte classes of a complete grammar.  TERN_LIMIT: a left-recursive rule, or
- * every text exceeds the depth limit or never ends; *state is the offending state.  TERN_MEMORY. */
+ * every text exceeds the depth limit or never ends, or every text of an alternative to which the
+ * start has an empty edge; *state is the offending state.  TERN_MEMORY. */
 tern_status tn_grammar_finish(struct tern_grammar *g, uint32_t *state, struct tern_error *err);
 
 #endif

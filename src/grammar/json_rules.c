@@ -249,25 +249,3 @@ void tn_grammar_add_json(struct tern_grammar *g, struct tn_json_rules *out)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         tn_grammar_empty(g, out->value, kinds[i]);
 }
-
-tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err)
-{
-    struct tn_json_rules rules;
-    struct tern_grammar *g = tn_alloc_zeroed(1, sizeof *g);
-    uint32_t state;
-    *out = NULL;
-    if (!g)
-        return tn_fail(err, TERN_MEMORY, "no memory for a grammar");
-    tn_grammar_add_json(g, &rules);
-    g->start = tn_grammar_state(g);
-    const uint32_t begin = tn_grammar_state(g);
-    tn_grammar_call(g, g->start, rules.space, begin);
-    tn_grammar_empty(g, begin, rules.object);
-    tern_status status = g->failed ? tn_fail(err, g->failed, "no memory for a grammar")
-                                   : tn_grammar_finish(g, &state, err);
-    if (status == TERN_OK)
-        *out = g;
-    else
-        tern_grammar_free(g);
-    return status;
-}

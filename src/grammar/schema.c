@@ -144,15 +144,13 @@ static bool compile(struct tn_schema_compiler *c, const json_t *s, uint32_t star
 
 /* ---- whole schema ---- */
 
-/* The subschema that owns a state.  States of a rule follow its start state, except the start
- * states of rules that it refers to. */
+/* The subschema whose rule starts at a state, or next to it, where its part starts. */
 static uint32_t subschema_at(const struct tn_schema_list *list, uint32_t state)
 {
-    uint32_t found = 0;
     for (uint32_t i = 0; i < list->n; i++)
-        if (list->items[i].start == state)
-            found = i;
-    return found;
+        if (list->items[i].start == state || list->items[i].start == state + 1)
+            return i;
+    return 0;
 }
 
 static tern_status finish(struct tn_schema_compiler *c)
@@ -168,71 +166,122 @@ static tern_status finish(struct tn_schema_compiler *c)
         c->status = tn_grammar_finish(c->g, &state, c->err);
     if (!c->g->failed && c->status == TERN_LIMIT) {
         struct tn_buf path = {0};
-        tn_schema_path(&path, &c->list, subschema_at(&c->list, state));
+        const uint32_t i = subschema_at(&c->list, state);
+        tn_schema_path(&path, &c->list, i);
         tn_fail_prefix(c->err, tn_buf_text(&path));
+        c->list.part = c->list.items[i].part;
         tn_buf_fini(&path);
     }
     return c->status;
 }
 
-static tern_status compile_all(struct tn_schema_compiler *c)
+/* Parses the schema of a part.  The compiler owns it; NULL: c->status is set, or the grammar has
+ * failed. */
+static const json_t *load(struct tn_schema_compiler *c, const struct tern_grammar_part *part)
+{
+    json_t *root;
+    if (part->n_bytes > TERN_GRAMMAR_MAX_SCHEMA) {
+        c->status = tn_fail(c->err, TERN_LIMIT, "#: a schema of %zu bytes; the limit is %u",
+                            part->n_bytes, TERN_GRAMMAR_MAX_SCHEMA);
+        return NULL;
+    }
+    c->status = tn_json_load(&root, "#", part->schema, part->n_bytes, JSON_REJECT_DUPLICATES,
+                             c->err);
+    if (c->status != TERN_OK)
+        return NULL;
+    return tn_schema_keep(c, root) ? root : NULL;
+}
+
+/* Adds the texts of a part, which starts at `first`, around the rule of its schema. */
+static void add_texts(struct tern_grammar *g, const struct tn_json_rules *rules,
+                      const struct tern_grammar_part *part, uint32_t first, uint32_t rule)
+{
+    const uint32_t value = tn_grammar_state(g);
+    tn_grammar_empty(g, g->start, first);
+    tn_grammar_call(g, tn_grammar_text(g, first, part->before, strlen(part->before)),
+                    rules->space, value);
+    if (!part->after[0] && !part->separator) {
+        tn_grammar_empty(g, value, rule);
+        return;
+    }
+    const uint32_t end = tn_grammar_state(g);
+    tn_grammar_call(g, value, rule, end);
+    const uint32_t last = tn_grammar_text(g, end, part->after, strlen(part->after));
+    tn_grammar_end(g, last);
+    if (part->separator)
+        tn_grammar_empty(g, tn_grammar_text(g, last, part->separator, strlen(part->separator)),
+                         first);
+}
+
+/* Compiles a part with all its subschemas, before the next part adds its own. */
+static bool compile_part(struct tn_schema_compiler *c, const struct tern_grammar_part *part)
+{
+    const json_t *root = load(c, part);
+    if (!root)
+        return c->g->failed != TERN_OK; /* which finish reports */
+    const struct tn_subschema top = {.json = root, .parent = TN_NO_PARENT, .keyword = "#",
+                                     .index = TN_NO_PARENT};
+    c->root = root;
+    c->is_strict = part->flags & TERN_GRAMMAR_STRICT;
+    const uint32_t first = tn_grammar_state(c->g); /* directly before the start of its schema */
+    const uint32_t i_top = tn_schema_list_add(&c->list, c->g, &top);
+    if (!c->g->failed)
+        add_texts(c->g, &c->rules, part, first, c->list.items[i_top].start);
+    for (; c->at < c->list.n && !c->g->failed; c->at++) {
+        const struct tn_subschema s = c->list.items[c->at];
+        if (!compile(c, s.json, s.start))
+            return false;
+    }
+    return true;
+}
+
+static tern_status compile_parts(struct tn_schema_compiler *c,
+                                 const struct tern_grammar_part *parts, size_t n)
 {
     struct tern_grammar *g = c->g;
     tn_grammar_state(g); /* state 0 means "none" */
     tn_grammar_add_json(g, &c->rules);
     g->start = tn_grammar_state(g);
-    const struct tn_subschema root = {.json = c->root, .parent = TN_NO_PARENT, .keyword = "#",
-                                      .index = TN_NO_PARENT};
-    const uint32_t begin = tn_grammar_state(g), end = tn_grammar_state(g);
-    tn_grammar_call(g, tn_grammar_text(g, g->start, c->before, strlen(c->before)),
-                    c->rules.space, begin);
-    const uint32_t i_root = tn_schema_list_add(&c->list, g, &root);
-    const uint32_t value = g->failed ? 0 : c->list.items[i_root].start;
-    if (c->after[0])
-        tn_grammar_call(g, begin, value, end);
-    else
-        tn_grammar_empty(g, begin, value);
-    tn_grammar_end(g, tn_grammar_text(g, end, c->after, strlen(c->after)));
-    for (c->at = 0; c->at < c->list.n && !g->failed; c->at++) {
-        const struct tn_subschema s = c->list.items[c->at];
-        if (!compile(c, s.json, s.start))
+    for (size_t i = 0; i < n && !g->failed; i++) {
+        c->list.part = (uint32_t)i;
+        if (!compile_part(c, &parts[i]))
             return c->status;
     }
     c->at = c->at > 0 ? c->at - 1 : 0;
     return finish(c);
 }
 
-tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const char *before,
-                                             const char *schema, size_t n_bytes, const char *after,
-                                             uint32_t flags, struct tern_error *err)
+tern_status tern_grammar_from_parts(struct tern_grammar **out,
+                                    const struct tern_grammar_part *parts, size_t n,
+                                    size_t *i_failed, struct tern_error *err)
 {
-    json_t *root = NULL;
-    struct tn_schema_compiler c = {.before = before, .after = after,
-                         .is_strict = flags & TERN_GRAMMAR_STRICT,
-                         .limits.steps = TERN_GRAMMAR_MAX_STEPS, .err = err};
+    struct tn_schema_compiler c = {.limits.steps = TERN_GRAMMAR_MAX_STEPS, .err = err};
     *out = NULL;
-    if (n_bytes > TERN_GRAMMAR_MAX_SCHEMA)
-        return tn_fail(err, TERN_LIMIT, "#: a schema of %zu bytes; the limit is %u", n_bytes,
-                       TERN_GRAMMAR_MAX_SCHEMA);
-    tern_status status = tn_json_load(&root, "#", schema, n_bytes, JSON_REJECT_DUPLICATES, err);
-    if (status != TERN_OK)
-        return status;
-    c.root = root;
     c.g = tn_alloc_zeroed(1, sizeof *c.g);
-    status = c.g ? compile_all(&c) : tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    tern_status status =
+        c.g ? compile_parts(&c, parts, n) : tn_fail(err, TERN_MEMORY, "no memory for a grammar");
     if (status == TERN_OK)
         *out = c.g;
     else
         tern_grammar_free(c.g);
+    if (i_failed)
+        *i_failed = c.list.part;
     tn_schema_list_fini(&c.list);
     tn_schema_limits_fini(&c.limits);
     json_decref(c.made);
-    json_decref(root);
     return status;
 }
 
 tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
                                      uint32_t flags, struct tern_error *err)
 {
-    return tern_grammar_from_schema_between(out, "", schema, n_bytes, "", flags, err);
+    const struct tern_grammar_part part = {.before = "", .after = "", .schema = schema,
+                                           .n_bytes = n_bytes, .flags = flags};
+    return tern_grammar_from_parts(out, &part, 1, NULL, err);
+}
+
+tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err)
+{
+    static const char schema[] = "{\"type\":\"object\"}";
+    return tern_grammar_from_schema(out, schema, sizeof schema - 1, 0, err);
 }

@@ -17,10 +17,9 @@ struct tn_schema_compiler {
     struct tn_schema_list list;
     struct tn_json_rules rules;
     struct tn_schema_limits limits;
-    const json_t *root;
-    json_t *made; /* an array that owns generated schemas, which are not part of root */
-    const char *before, *after; /* texts around the JSON */
-    bool is_strict;
+    const json_t *root; /* of the current part */
+    json_t *made;       /* an array that owns the roots and generated schemas */
+    bool is_strict;     /* the current part is */
     uint32_t at; /* index of the subschema being compiled */
     tern_status status;
     struct tern_error *err;

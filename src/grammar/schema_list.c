@@ -55,6 +55,7 @@ uint32_t tn_schema_list_add(struct tn_schema_list *list, struct tern_grammar *g,
     }
     list->items[list->n] = *what;
     list->items[list->n].start = tn_grammar_state(g);
+    list->items[list->n].part = list->part;
     *slot = ++list->n;
     return list->n - 1;
 }

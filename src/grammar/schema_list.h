@@ -24,12 +24,14 @@ struct tn_subschema {
     const char *keyword; /* of the parent that contains it; for a reference, its whole text */
     const char *name;    /* of the property below the keyword, or NULL */
     uint32_t index;      /* of the alternative below the keyword, or TN_NO_PARENT */
+    uint32_t part;       /* set by the list */
 };
 
 /* Zero-initialise; tn_schema_list_fini frees. */
 struct tn_schema_list {
     struct tn_subschema *items; /* [n] */
     uint32_t n, capacity;
+    uint32_t part; /* of the grammar (tern_grammar_from_parts) that new subschemas belong to */
     /* [2 * TN_MAX_SUBSCHEMAS] hash table by address of the JSON: 1 + index in items */
     uint32_t *slots;
 };

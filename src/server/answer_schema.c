@@ -14,9 +14,9 @@
 
 /* ---- requests ---- */
 
-static bool take_object(struct tn_gen *gen)
+static bool take_object(struct tn_gen *gen, const char *param)
 {
-    gen->output = (struct tn_output){.kind = TN_OUTPUT_OBJECT};
+    gen->output = (struct tn_output){.kind = TN_OUTPUT_OBJECT, .param = param};
     gen->is_structured = true;
     return true;
 }
@@ -49,7 +49,7 @@ bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct 
     if (!format || (type && strcmp(type, "text") == 0))
         return true;
     if (type && strcmp(type, "json_object") == 0)
-        return take_object(gen);
+        return take_object(gen, param);
     if (type && strcmp(type, "json_schema") == 0)
         return read_json_schema(gen, tn_json_member(format, "json_schema"), r);
     return tn_refuse(r, 400, param,
@@ -63,7 +63,7 @@ bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusa
     if (!format || (json_is_string(format) && json_string_length(format) == 0))
         return true;
     if (json_is_string(format) && strcmp(json_string_value(format), "json") == 0)
-        return take_object(gen);
+        return take_object(gen, param);
     if (json_is_object(format))
         return take_schema(gen, format, 0, param);
     return tn_refuse(r, 400, param, "\"%s\" must be \"json\" or a schema", param);
@@ -82,9 +82,11 @@ bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_r
 
 /* ---- grammars ---- */
 
-/* An error detail is "#/path/in/the/schema: what"; the path is appended to `param`. */
-static bool refuse_schema(const struct tern_error *err, const char *param, struct tn_refusal *r)
+/* An error detail is "#/path/in/the/schema: what"; the path is appended to the parameter. */
+bool tn_answer_schema_refuse(const struct tn_task *task, const struct tern_error *err,
+                             struct tn_refusal *r)
 {
+    const char *param = task->gen.output.param;
     const char *end = strstr(err->detail, ": ");
     char place[sizeof r->param] = "";
     if (err->status == TERN_MEMORY)
@@ -96,36 +98,27 @@ static bool refuse_schema(const struct tern_error *err, const char *param, struc
     return false;
 }
 
-static bool compile_object(struct tern_grammar **grammar, struct tn_refusal *r)
-{
-    struct tern_error err;
-    return tern_grammar_json_object(grammar, &err) == TERN_OK ||
-           tn_refuse(r, 503, NULL, "%s", err.detail);
-}
-
 /* Holds memory for the schema's text and for the copy that the compiler parses from it. */
-static bool compile_schema(struct tn_task *task, struct tn_refusal *r)
+bool tn_answer_schema_write(struct tn_buf *text, struct tn_task *task, struct tn_refusal *r)
 {
     const struct tn_output *output = &task->gen.output;
-    struct tern_error err;
-    struct tn_buf text = {0};
-    bool is_good = tn_json_dump(&text, output->schema) || tn_refuse_memory(r);
-    is_good = is_good &&
-              tn_body_hold_working(task->server, &task->request,
-                                   tn_json_body_bound(text.data, text.n_bytes) + text.n_bytes, r);
-    if (is_good)
-        is_good = tern_grammar_from_schema(&task->gen.grammar, text.data, text.n_bytes,
-                                           output->flags, &err) == TERN_OK ||
-                  refuse_schema(&err, output->param, r);
-    tn_buf_fini(&text);
-    return is_good;
+    if (output->kind == TN_OUTPUT_OBJECT)
+        return tn_buf_append_text(text, "{\"type\":\"object\"}") || tn_refuse_memory(r);
+    return (tn_json_dump(text, output->schema) || tn_refuse_memory(r)) &&
+           tn_body_hold_working(task->server, &task->request,
+                                tn_json_body_bound(text->data, text->n_bytes) + text->n_bytes, r);
 }
 
 bool tn_answer_schema_compile(struct tn_task *task, struct tn_refusal *r)
 {
     struct tern_grammar **grammar = &task->gen.grammar;
-    const bool is_good = task->gen.output.kind == TN_OUTPUT_OBJECT ? compile_object(grammar, r)
-                                                                 : compile_schema(task, r);
-    return is_good && tn_body_hold(task->server, &task->request,
-                                   tern_grammar_bytes(*grammar), r);
+    struct tern_error err;
+    struct tn_buf text = {0};
+    bool is_good = tn_answer_schema_write(&text, task, r);
+    if (is_good)
+        is_good = tern_grammar_from_schema(grammar, text.data, text.n_bytes,
+                                           task->gen.output.flags, &err) == TERN_OK ||
+                  tn_answer_schema_refuse(task, &err, r);
+    tn_buf_fini(&text);
+    return is_good && tn_body_hold(task->server, &task->request, tern_grammar_bytes(*grammar), r);
 }

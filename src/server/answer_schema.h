@@ -21,4 +21,10 @@ bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_r
  * owns the task.  false: refused, with the path in the schema. */
 bool tn_answer_schema_compile(struct tn_task *task, struct tn_refusal *refusal);
 
+/* The same in two steps, for an answer that may be something else instead: appends the schema to
+ * *text, and refuses with the error of its part of a grammar.  false: refused. */
+bool tn_answer_schema_write(struct tn_buf *text, struct tn_task *task, struct tn_refusal *refusal);
+bool tn_answer_schema_refuse(const struct tn_task *task, const struct tern_error *err,
+                             struct tn_refusal *refusal);
+
 #endif

@@ -300,8 +300,8 @@ static enum tn_slice run_prepare(void *arg)
 {
     struct tn_task *task = arg;
     struct tn_refusal *refusal = &task->refusal;
-    const bool has_schema = task->gen.output.kind != TN_OUTPUT_TEXT;
-    if ((!has_schema || tn_answer_schema_compile(task, refusal)) &&
+    const bool is_schema_only = task->gen.output.kind != TN_OUTPUT_TEXT && !task->tools;
+    if ((!is_schema_only || tn_answer_schema_compile(task, refusal)) &&
         task->prepare(task, refusal))
         refusal->status = 0;
     return TN_SLICE_LAST;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json_dump.h"
+#include "server/answer_schema.h"
 #include "server/call_schema.h"
 #include "server/json_out.h"
 
@@ -151,9 +152,6 @@ bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
                              "{\"name\":...}}", i);
     if (!read_choice(task, &tools, &is_off, r))
         return false;
-    if (task->gen.is_structured && !is_off && !task->must_call)
-        return tn_refuse(r, 400, "tools", "\"tools\" cannot be combined with structured output; "
-                                          "they can if \"tool_choice\" is required or none");
     if (json_is_true(tn_json_member(task->body, "logprobs")) && !is_off)
         return tn_refuse(r, 400, "logprobs", "\"logprobs\" cannot be combined with \"tools\"");
     task->tools = is_off ? NULL : tools;
@@ -194,34 +192,63 @@ static bool bind_tools(struct tn_task *task, struct tn_refusal *r)
     return is_good;
 }
 
-/* Compiles the grammar of forced calls. */
-static bool bind_grammar(struct tn_task *task, struct tn_refusal *r)
+/* Appends the schema of a call.  false: refused. */
+static bool write_calls(struct tn_buf *text, const struct tn_task *task, struct tn_refusal *r)
 {
     const bool is_tagged = task->call_form == TERN_CALLS_TAGGED;
-    struct tern_error err;
-    struct tn_buf text = {0};
     json_t *schema = tn_calls_schema(task->tools, task->must_name,
                                      is_tagged ? "arguments" : "parameters");
-    const bool is_written = schema && tn_json_dump(&text, schema);
+    const bool is_written = schema && tn_json_dump(text, schema);
     json_decref(schema);
-    tern_status status =
-        is_written ? tern_grammar_from_schema_between(
-                         &task->gen.grammar, is_tagged ? "<tool_call>\n" : "", text.data,
-                         text.n_bytes, is_tagged ? "\n</tool_call>" : "", 0, &err)
-                   : TERN_MEMORY;
-    tn_buf_fini(&text);
-    if (!is_written)
-        return tn_refuse_memory(r);
-    if (status != TERN_OK)
-        return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
-                         "\"tools\": a call cannot be enforced: %s", err.detail);
-    return tn_body_hold(task->server, &task->request, tern_grammar_bytes(task->gen.grammar),
-                        r);
+    return is_written || tn_refuse_memory(r);
+}
+
+static bool refuse_grammar(const struct tn_task *task, const struct tern_error *err,
+                           bool is_output, struct tn_refusal *r)
+{
+    if (is_output)
+        return tn_answer_schema_refuse(task, err, r);
+    return tn_refuse(r, err->status == TERN_MEMORY ? 503 : 400, "tools",
+                     "\"tools\": a call cannot be enforced: %s", err->detail);
+}
+
+/* The part of an answer's grammar that is a forced call, or any number of calls in the format that
+ * the template requests. */
+static struct tern_grammar_part calls_part(const struct tn_task *task, const struct tn_buf *schema)
+{
+    const bool is_tagged = task->call_form == TERN_CALLS_TAGGED;
+    return (struct tern_grammar_part){
+        .before = is_tagged ? "<tool_call>\n" : "", .after = is_tagged ? "\n</tool_call>" : "",
+        .schema = schema->data, .n_bytes = schema->n_bytes,
+        .separator = is_tagged && !task->must_call ? "\n" : NULL};
+}
+
+/* Compiles the grammar of an answer that is a forced call, or calls or structured output. */
+static bool bind_grammar(struct tn_task *task, struct tn_refusal *r)
+{
+    struct tern_grammar_part parts[2];
+    struct tn_buf calls = {0}, output = {0};
+    struct tern_error err;
+    size_t i_failed;
+    bool is_good = write_calls(&calls, task, r) &&
+                   (task->must_call || tn_answer_schema_write(&output, task, r));
+    parts[0] = calls_part(task, &calls);
+    parts[1] = (struct tern_grammar_part){.before = "", .after = "", .schema = output.data,
+                                          .n_bytes = output.n_bytes,
+                                          .flags = task->gen.output.flags};
+    is_good = is_good && (tern_grammar_from_parts(&task->gen.grammar, parts,
+                                                  task->must_call ? 1 : 2, &i_failed,
+                                                  &err) == TERN_OK ||
+                          refuse_grammar(task, &err, i_failed == 1, r));
+    tn_buf_fini(&output);
+    tn_buf_fini(&calls);
+    return is_good && tn_body_hold(task->server, &task->request,
+                                   tern_grammar_bytes(task->gen.grammar), r);
 }
 
 bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
 {
-    return bind_tools(task, r) && (!task->must_call || bind_grammar(task, r));
+    return bind_tools(task, r) && (!task->gen.is_structured || bind_grammar(task, r));
 }
 
 /* ---- answers ---- */

@@ -61,13 +61,15 @@ static void call_text(void)
 static void call_grammar(void)
 {
     static const char schema[] = "{\"enum\":[1,12]}";
+    const struct tern_grammar_part part = {.before = "<", .after = ">", .schema = schema,
+                                           .n_bytes = strlen(schema)};
     struct tern_grammar *g;
     size_t n_fit;
     bool is_whole;
     CALL(TERN_UNSUPPORTED, tern_grammar_from_schema, &g, "{\"not\":{}}", 10, 0);
     CALL(TERN_OK, tern_grammar_json_object, &g);
     tern_grammar_free(g);
-    CALL(TERN_OK, tern_grammar_from_schema_between, &g, "<", schema, strlen(schema), ">", 0);
+    CALL(TERN_OK, tern_grammar_from_parts, &g, &part, 1, NULL);
     tern_grammar_free(g);
     CALL(TERN_OK, tern_grammar_from_schema, &g, schema, strlen(schema), 0);
     if (g)

@@ -314,8 +314,9 @@ static void the_end_of_an_answer_may_look_like_a_tag(void **state)
         struct tern_grammar *grammar;
         struct tern_answer_params params = answer_params(60);
         struct tern_answer_result result;
-        assert_ok(tern_grammar_from_schema_between(&grammar, cases[i].before, "{\"const\":5}", 11,
-                                                   cases[i].after, 0, &e));
+        const struct tern_grammar_part part = {.before = cases[i].before, .after = cases[i].after,
+                                               .schema = "{\"const\":5}", .n_bytes = 11};
+        assert_ok(tern_grammar_from_parts(&grammar, &part, 1, NULL, &e));
         params.generate.grammar = grammar;
         say(c, "user", "Hi");
         assert_ok(tern_conversation_answer(c, session, &params, &result, &e));

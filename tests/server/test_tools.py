@@ -130,6 +130,29 @@ class Tools(serving.TestCase):
             "tools": [dict(t["function"], type="function") for t in TOOLS]})
         self.assertEqual((got, answer["output"][0]["type"]), (200, "function_call"), answer)
 
+    def check_form_or_call(self, server):
+        """With structured output and tools an answer is either JSON for the schema, or calls."""
+        form = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {
+            "type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"],
+            "additionalProperties": False}}}
+        kinds = set()
+        for seed in range(8):
+            body = {"response_format": form, "temperature": 2, "top_k": 0, "top_p": 1,
+                    "max_tokens": 1000, "seed": seed}
+            choice = self.ask(server, **body)["choices"][0]
+            calls = choice["message"].get("tool_calls", [])
+            kinds.add(choice["finish_reason"])
+            self.assertEqual(choice["finish_reason"], "tool_calls" if calls else "stop", choice)
+            for call in calls:
+                self.check_call(call)
+            if not calls:
+                self.assertIn(json.loads(choice["message"]["content"]), ({"x": 1}, {"x": 2}))
+            parts = serving.choice_parts(server.events(CHAT, dict(body, messages=ASK, tools=TOOLS)))
+            names = [call["function"]["name"] for part in parts
+                     for call in part["delta"].get("tool_calls", ()) if "id" in call]
+            self.assertEqual(names, [call["function"]["name"] for call in calls])
+        self.assertEqual(kinds, {"tool_calls", "stop"})
+
     def check_allowed(self, server):
         """Only the tools that the request allows are rendered and called."""
         def allow(mode, *names):
@@ -229,6 +252,7 @@ class Tools(serving.TestCase):
             self.check_ollama(server)
             self.check_conversation(server)
             self.check_form(server)
+            self.check_form_or_call(server)
             self.check_allowed(server)
             self.check_cut(server)
             self.check_free(server)
@@ -240,15 +264,21 @@ class Tools(serving.TestCase):
             self.check_references(server)
             self.check_stream(server)
             self.check_ollama(server)
+            self.check_form_or_call(server)
             self.check_allowed(server)
             self.check_cut(server)
 
     def check_refusals(self, server):
-        form = {"type": "json_object"}
+        form = {"type": "json_schema"}
         for param, more in (
                 ("tools", {"tools": 5}), ("tools", {"tools": [5]}), ("tools", {"tools": [{}]}),
                 ("tools", {"tools": [{"type": "function", "function": {}}]}),
-                ("tools", {"tools": TOOLS * 65}), ("tools", {"response_format": form}),
+                ("tools", {"tools": TOOLS * 65}),
+                ("response_format.json_schema.schema#/properties/x",
+                 {"response_format": dict(form, json_schema={"schema": {
+                     "type": "object", "properties": {"x": {"type": "string", "minLength": -1}}}})}),
+                ("tools", {"response_format": {"type": "json_object"},
+                           "tools": [tool("f", a={"type": "string", "minLength": -1})]}),
                 ("logprobs", {"logprobs": True}), ("tool_choice", {"tool_choice": "any"}),
                 ("tool_choice", {"tools": [], "tool_choice": "required"}),
                 ("tool_choice", {"tools": None, "tool_choice": 5}),

@@ -133,6 +133,14 @@ with openai.OpenAI(base_url=tools_url + "/v1", api_key="x", max_retries=0) as ca
                               {"role": "tool", "tool_call_id": one.id, "content": "sunny"}]
     assert caller.chat.completions.create(**dict(call, messages=talk, tool_choice="auto",
                                                  max_tokens=5)).usage.completion_tokens == 5
+    # As agents do that may call tools before their structured answer.
+    both = dict(call, tool_choice="auto", response_format=Plan, max_tokens=600, temperature=1)
+    answers = [caller.chat.completions.parse(**dict(both, seed=seed)).choices[0].message
+               for seed in range(8)]
+    plans = [answer.parsed for answer in answers if not answer.tool_calls]
+    calls = [one.function.parsed_arguments for answer in answers for one in answer.tool_calls or []]
+    assert calls and all(isinstance(one, get_weather) for one in calls), answers
+    assert plans and all(isinstance(plan, Plan) for plan in plans), answers
 
 completion = {"model": chat_model, "prompt": "Once upon", "max_tokens": 5, "temperature": 0}
 once = client.completions.create(**completion).choices[0].text
@@ -214,6 +222,9 @@ with openai.OpenAI(base_url=tools_url + "/v1", api_key="x", max_retries=0) as ca
         deltas = [e.delta for e in stream if e.type == "response.function_call_arguments.delta"]
         [same] = stream.get_final_response().output
     assert len(deltas) > 2 and "".join(deltas) == same.arguments == one.arguments
+    both = caller.responses.parse(**dict(call, tool_choice="auto", max_output_tokens=600, store=False),
+                                  text_format=Plan)
+    assert both.output[0].type == "function_call" or isinstance(both.output_parsed, Plan), both
     talk = [{"role": "user", "content": "Hi"}, one,
             {"type": "function_call_output", "call_id": one.call_id, "output": "sunny"}]
     assert caller.responses.create(**dict(call, input=talk, tool_choice="auto",
