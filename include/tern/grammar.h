@@ -108,7 +108,7 @@ struct tern_grammar_part {
     const char *schema;         /* [n_bytes] */
     size_t n_bytes;
     uint32_t flags;
-    const char *separator; /* NULL: once; otherwise repeated any number of times, after this */
+    const char *separator; /* if not NULL, another part that has one may follow after this */
 };
 
 /* A grammar of the texts that fit one of n >= 1 parts.  Errors as of tern_grammar_from_schema;

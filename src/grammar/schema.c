@@ -193,13 +193,14 @@ static const json_t *load(struct tn_schema_compiler *c, const struct tern_gramma
 }
 
 /* Adds the texts of a part, which starts at `first`, around the rule of its schema. */
-static void add_texts(struct tern_grammar *g, const struct tn_json_rules *rules,
-                      const struct tern_grammar_part *part, uint32_t first, uint32_t rule)
+static void add_texts(const struct tn_schema_compiler *c, const struct tern_grammar_part *part,
+                      uint32_t first, uint32_t rule)
 {
+    struct tern_grammar *g = c->g;
     const uint32_t value = tn_grammar_state(g);
     tn_grammar_empty(g, g->start, first);
     tn_grammar_call(g, tn_grammar_text(g, first, part->before, strlen(part->before)),
-                    rules->space, value);
+                    c->rules.space, value);
     if (!part->after[0] && !part->separator) {
         tn_grammar_empty(g, value, rule);
         return;
@@ -208,9 +209,11 @@ static void add_texts(struct tern_grammar *g, const struct tn_json_rules *rules,
     tn_grammar_call(g, value, rule, end);
     const uint32_t last = tn_grammar_text(g, end, part->after, strlen(part->after));
     tn_grammar_end(g, last);
-    if (part->separator)
+    if (part->separator) {
         tn_grammar_empty(g, tn_grammar_text(g, last, part->separator, strlen(part->separator)),
-                         first);
+                         c->again);
+        tn_grammar_empty(g, c->again, first);
+    }
 }
 
 /* Compiles a part with all its subschemas, before the next part adds its own. */
@@ -226,7 +229,7 @@ static bool compile_part(struct tn_schema_compiler *c, const struct tern_grammar
     const uint32_t first = tn_grammar_state(c->g); /* directly before the start of its schema */
     const uint32_t i_top = tn_schema_list_add(&c->list, c->g, &top);
     if (!c->g->failed)
-        add_texts(c->g, &c->rules, part, first, c->list.items[i_top].start);
+        add_texts(c, part, first, c->list.items[i_top].start);
     for (; c->at < c->list.n && !c->g->failed; c->at++) {
         const struct tn_subschema s = c->list.items[c->at];
         if (!compile(c, s.json, s.start))
@@ -242,6 +245,7 @@ static tern_status compile_parts(struct tn_schema_compiler *c,
     tn_grammar_state(g); /* state 0 means "none" */
     tn_grammar_add_json(g, &c->rules);
     g->start = tn_grammar_state(g);
+    c->again = tn_grammar_state(g);
     for (size_t i = 0; i < n && !g->failed; i++) {
         c->list.part = (uint32_t)i;
         if (!compile_part(c, &parts[i]))

@@ -9,11 +9,8 @@
 #include <string.h>
 
 #include "base/json_dump.h"
-#include "server/answer_schema.h"
-#include "server/call_schema.h"
+#include "server/call_grammar.h"
 #include "server/json_out.h"
-
-#define MAX_TOOLS 128u
 
 static bool is_function(const json_t *tool)
 {
@@ -64,9 +61,9 @@ static bool allow_tools(struct tn_task *task, const json_t **tools, const json_t
 {
     const json_t *names = tn_json_member(allowed, "tools");
     const size_t n = json_array_size(names);
-    if (n == 0 || n > MAX_TOOLS)
+    if (n == 0 || n > TN_MAX_TOOLS)
         return tn_refuse(r, 400, "tool_choice",
-                         "\"tool_choice\" must list the allowed tools, at most %u", MAX_TOOLS);
+                         "\"tool_choice\" must list the allowed tools, at most %u", TN_MAX_TOOLS);
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
         const json_t *entry = json_array_get(names, i);
@@ -131,10 +128,10 @@ static bool read_choice_without_tools(const struct tn_task *task, struct tn_refu
 bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal *r)
 {
     *out = tn_json_member(request, "tools");
-    if (!*out || (json_is_array(*out) && json_array_size(*out) <= MAX_TOOLS))
+    if (!*out || (json_is_array(*out) && json_array_size(*out) <= TN_MAX_TOOLS))
         return true;
     return tn_refuse(r, 400, "tools", "\"tools\" must be an array of at most %u functions",
-                     MAX_TOOLS);
+                     TN_MAX_TOOLS);
 }
 
 bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
@@ -192,63 +189,9 @@ static bool bind_tools(struct tn_task *task, struct tn_refusal *r)
     return is_good;
 }
 
-/* Appends the schema of a call.  false: refused. */
-static bool write_calls(struct tn_buf *text, const struct tn_task *task, struct tn_refusal *r)
-{
-    const bool is_tagged = task->call_form == TERN_CALLS_TAGGED;
-    json_t *schema = tn_calls_schema(task->tools, task->must_name,
-                                     is_tagged ? "arguments" : "parameters");
-    const bool is_written = schema && tn_json_dump(text, schema);
-    json_decref(schema);
-    return is_written || tn_refuse_memory(r);
-}
-
-static bool refuse_grammar(const struct tn_task *task, const struct tern_error *err,
-                           bool is_output, struct tn_refusal *r)
-{
-    if (is_output)
-        return tn_answer_schema_refuse(task, err, r);
-    return tn_refuse(r, err->status == TERN_MEMORY ? 503 : 400, "tools",
-                     "\"tools\": a call cannot be enforced: %s", err->detail);
-}
-
-/* The part of an answer's grammar that is a forced call, or any number of calls in the format that
- * the template requests. */
-static struct tern_grammar_part calls_part(const struct tn_task *task, const struct tn_buf *schema)
-{
-    const bool is_tagged = task->call_form == TERN_CALLS_TAGGED;
-    return (struct tern_grammar_part){
-        .before = is_tagged ? "<tool_call>\n" : "", .after = is_tagged ? "\n</tool_call>" : "",
-        .schema = schema->data, .n_bytes = schema->n_bytes,
-        .separator = is_tagged && !task->must_call ? "\n" : NULL};
-}
-
-/* Compiles the grammar of an answer that is a forced call, or calls or structured output. */
-static bool bind_grammar(struct tn_task *task, struct tn_refusal *r)
-{
-    struct tern_grammar_part parts[2];
-    struct tn_buf calls = {0}, output = {0};
-    struct tern_error err;
-    size_t i_failed;
-    bool is_good = write_calls(&calls, task, r) &&
-                   (task->must_call || tn_answer_schema_write(&output, task, r));
-    parts[0] = calls_part(task, &calls);
-    parts[1] = (struct tern_grammar_part){.before = "", .after = "", .schema = output.data,
-                                          .n_bytes = output.n_bytes,
-                                          .flags = task->gen.output.flags};
-    is_good = is_good && (tern_grammar_from_parts(&task->gen.grammar, parts,
-                                                  task->must_call ? 1 : 2, &i_failed,
-                                                  &err) == TERN_OK ||
-                          refuse_grammar(task, &err, i_failed == 1, r));
-    tn_buf_fini(&output);
-    tn_buf_fini(&calls);
-    return is_good && tn_body_hold(task->server, &task->request,
-                                   tern_grammar_bytes(task->gen.grammar), r);
-}
-
 bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
 {
-    return bind_tools(task, r) && (!task->gen.is_structured || bind_grammar(task, r));
+    return bind_tools(task, r) && (!task->gen.is_structured || tn_call_grammar_compile(task, r));
 }
 
 /* ---- answers ---- */

@@ -496,13 +496,15 @@ static void a_text_fits_one_of_the_parts(void **state)
         {"1", 1, true}, {" [1]", 4, true}, {"[[1], 1]", 8, true}, {"<a>2</a>", 8, true},
         {"<a>[2]</a>", 3, false}, {"<a> 2</a>, <a>2</a>", 19, true}, {"<a>2</a>,", 9, false},
         {"<a>2</a>, 1", 10, false}, {"1, <a>", 1, false}, {"<a>1", 3, false}, {"2", 0, false},
+        {"<a>2</a>, 3;<a>2</a>", 20, true}, {"3;3;3", 5, true}, {"3, ", 1, false},
     };
     const struct tern_grammar_part parts[] = {
         part("", "{\"anyOf\":[{\"const\":1},{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}]}", "",
              TERN_GRAMMAR_STRICT, NULL),
-        part("<a>", "{\"$ref\":\"#/$defs/x\",\"$defs\":{\"x\":{\"const\":2}}}", "</a>", 0, ", ")};
+        part("<a>", "{\"$ref\":\"#/$defs/x\",\"$defs\":{\"x\":{\"const\":2}}}", "</a>", 0, ", "),
+        part("", "{\"const\":3}", "", 0, ";")};
     struct tern_grammar *g;
-    assert_int_equal(tern_grammar_from_parts(&g, parts, 2, NULL, NULL), TERN_OK);
+    assert_int_equal(tern_grammar_from_parts(&g, parts, TN_COUNT_OF(parts), NULL, NULL), TERN_OK);
     for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
         size_t n_fit;
         bool is_whole;
