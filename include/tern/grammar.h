@@ -111,10 +111,19 @@ struct tern_grammar_part {
     const char *separator; /* if not NULL, another part that has one may follow after this */
 };
 
-/* A grammar of the texts that fit one of n >= 1 parts.  Errors as of tern_grammar_from_schema;
- * then *i_failed, unless i_failed is NULL, is the part that caused them. */
+/* Text in front of an answer, such as its reasoning: `open`, any text without `close` in it,
+ * `close`, and at most two line feeds. */
+struct tern_grammar_preamble {
+    const char *open; /* "": none */
+    const char *close;
+};
+
+/* A grammar of the texts that fit one of n >= 1 parts, after a preamble unless that is NULL.
+ * Errors as of tern_grammar_from_schema; then *i_failed, unless i_failed is NULL, is the part that
+ * caused them. */
 tern_status tern_grammar_from_parts(struct tern_grammar **out,
                                     const struct tern_grammar_part *parts, size_t n,
+                                    const struct tern_grammar_preamble *preamble,
                                     size_t *i_failed, struct tern_error *err);
 /* A grammar of any JSON object.  TERN_MEMORY. */
 tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err);

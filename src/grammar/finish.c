@@ -181,12 +181,10 @@ static void find_classes(struct tern_grammar *g)
     }
 }
 
-/* An alternative of the whole grammar whose texts are all endless or too deep, or n_states. */
+/* A part whose texts are all endless or too deep, or n_states. */
 static uint32_t find_endless(const struct tern_grammar *g)
 {
-    if (g->states[g->start].height > TERN_GRAMMAR_MAX_DEPTH)
-        return g->start;
-    for (uint32_t i = g->states[g->start].first_edge; i != TN_NO_EDGE; i = g->edges[i].next)
+    for (uint32_t i = g->states[g->parts].first_edge; i != TN_NO_EDGE; i = g->edges[i].next)
         if (g->edges[i].kind == TN_EDGE_EMPTY &&
             g->states[g->edges[i].to].height > TERN_GRAMMAR_MAX_DEPTH)
             return g->edges[i].to;

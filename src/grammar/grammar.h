@@ -48,6 +48,7 @@ struct tern_grammar {
     uint32_t n_states, n_edges;
     uint32_t state_capacity, edge_capacity;
     uint32_t start;
+    uint32_t parts; /* its empty edges lead to the parts (tern_grammar_from_parts) */
     uint8_t class_of[256]; /* bytes of a class take the same edges everywhere */
     uint8_t byte_of[256];  /* a representative of each class */
     uint32_t n_classes;    /* 1..256 */
@@ -82,8 +83,8 @@ void tn_grammar_add_json(struct tern_grammar *g, struct tn_json_rules *out);
 /* ---- finish.c ---- */
 
 /* Computes heights and byte classes of a complete grammar.  TERN_LIMIT: a left-recursive rule, or
- * every text exceeds the depth limit or never ends, or every text of an alternative to which the
- * start has an empty edge; *state is the offending state.  TERN_MEMORY. */
+ * every text of a part exceeds the depth limit or never ends; *state is the offending state.
+ * TERN_MEMORY. */
 tern_status tn_grammar_finish(struct tern_grammar *g, uint32_t *state, struct tern_error *err);
 
 #endif

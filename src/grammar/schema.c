@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/json_load.h"
+#include "grammar/preamble_rule.h"
 #include "grammar/schema_array.h"
 #include "grammar/schema_enum.h"
 #include "grammar/schema_merge.h"
@@ -198,7 +199,7 @@ static void add_texts(const struct tn_schema_compiler *c, const struct tern_gram
 {
     struct tern_grammar *g = c->g;
     const uint32_t value = tn_grammar_state(g);
-    tn_grammar_empty(g, g->start, first);
+    tn_grammar_empty(g, g->parts, first);
     tn_grammar_call(g, tn_grammar_text(g, first, part->before, strlen(part->before)),
                     c->rules.space, value);
     if (!part->after[0] && !part->separator) {
@@ -239,12 +240,14 @@ static bool compile_part(struct tn_schema_compiler *c, const struct tern_grammar
 }
 
 static tern_status compile_parts(struct tn_schema_compiler *c,
-                                 const struct tern_grammar_part *parts, size_t n)
+                                 const struct tern_grammar_part *parts, size_t n,
+                                 const struct tern_grammar_preamble *preamble)
 {
     struct tern_grammar *g = c->g;
     tn_grammar_state(g); /* state 0 means "none" */
     tn_grammar_add_json(g, &c->rules);
     g->start = tn_grammar_state(g);
+    g->parts = preamble ? tn_grammar_preamble(g, g->start, preamble) : g->start;
     c->again = tn_grammar_state(g);
     for (size_t i = 0; i < n && !g->failed; i++) {
         c->list.part = (uint32_t)i;
@@ -257,13 +260,14 @@ static tern_status compile_parts(struct tn_schema_compiler *c,
 
 tern_status tern_grammar_from_parts(struct tern_grammar **out,
                                     const struct tern_grammar_part *parts, size_t n,
+                                    const struct tern_grammar_preamble *preamble,
                                     size_t *i_failed, struct tern_error *err)
 {
     struct tn_schema_compiler c = {.limits.steps = TERN_GRAMMAR_MAX_STEPS, .err = err};
     *out = NULL;
     c.g = tn_alloc_zeroed(1, sizeof *c.g);
-    tern_status status =
-        c.g ? compile_parts(&c, parts, n) : tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    tern_status status = c.g ? compile_parts(&c, parts, n, preamble)
+                             : tn_fail(err, TERN_MEMORY, "no memory for a grammar");
     if (status == TERN_OK)
         *out = c.g;
     else
@@ -281,7 +285,7 @@ tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *sche
 {
     const struct tern_grammar_part part = {.before = "", .after = "", .schema = schema,
                                            .n_bytes = n_bytes, .flags = flags};
-    return tern_grammar_from_parts(out, &part, 1, NULL, err);
+    return tern_grammar_from_parts(out, &part, 1, NULL, NULL, err);
 }
 
 tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err)

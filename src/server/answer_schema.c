@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reads the requested output format from a request's JSON, and compiles its schema to a grammar.
- *
- * Reading is quick and happens on the loop thread; compiling may take a tenth of a second and
- * happens on the parser thread.
+ * Reads the requested output format from a request's JSON, and writes its schema as text for the
+ * grammar.  Errors name the member of the API and the path in the schema.
  */
 #include "server/answer_schema.h"
 
@@ -107,18 +105,4 @@ bool tn_answer_schema_write(struct tn_buf *text, struct tn_task *task, struct tn
     return (tn_json_dump(text, output->schema) || tn_refuse_memory(r)) &&
            tn_body_hold_working(task->server, &task->request,
                                 tn_json_body_bound(text->data, text->n_bytes) + text->n_bytes, r);
-}
-
-bool tn_answer_schema_compile(struct tn_task *task, struct tn_refusal *r)
-{
-    struct tern_grammar **grammar = &task->gen.grammar;
-    struct tern_error err;
-    struct tn_buf text = {0};
-    bool is_good = tn_answer_schema_write(&text, task, r);
-    if (is_good)
-        is_good = tern_grammar_from_schema(grammar, text.data, text.n_bytes,
-                                           task->gen.output.flags, &err) == TERN_OK ||
-                  tn_answer_schema_refuse(task, &err, r);
-    tn_buf_fini(&text);
-    return is_good && tn_body_hold(task->server, &task->request, tern_grammar_bytes(*grammar), r);
 }

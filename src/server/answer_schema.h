@@ -2,7 +2,7 @@
  *
  * Structured output: "response_format" of OpenAI, "format" of Ollama, "json_schema" of llama.cpp.
  *
- * The format is read with the rest of the request; the grammar is compiled off the loop thread.
+ * The format is read with the rest of the request; answer_grammar.c compiles the schema.
  */
 #ifndef TN_ANSWER_SCHEMA_H
 #define TN_ANSWER_SCHEMA_H
@@ -17,13 +17,9 @@ bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusa
 /* The same from "json_schema": a schema. */
 bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
 
-/* Compiles the grammar of a structured output, and holds its memory.  Called on the thread that
- * owns the task.  false: refused, with the path in the schema. */
-bool tn_answer_schema_compile(struct tn_task *task, struct tn_refusal *refusal);
-
-/* The same in two steps, for an answer that may be something else instead: appends the schema to
- * *text, and refuses with the error of its part of a grammar.  false: refused. */
+/* Appends the schema to *text, and holds memory for compiling it. false: refused. */
 bool tn_answer_schema_write(struct tn_buf *text, struct tn_task *task, struct tn_refusal *refusal);
+/* Refuses with the error of compiling it, and the path in the schema. */
 bool tn_answer_schema_refuse(const struct tn_task *task, const struct tern_error *err,
                              struct tn_refusal *refusal);
 

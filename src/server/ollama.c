@@ -295,7 +295,7 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
         return false;
     if (!is_raw && task->model->chat)
         return encode_turn(task, prompt, n, r) && prepend_context(task, r);
-    const bool may_think = task->reasoning == TN_REASONING_ON && !task->gen.is_structured;
+    const bool may_think = task->reasoning == TN_REASONING_ON;
     if (!tn_task_encode(task, &task->ids, prompt, n, TERN_ENCODE_PARSE_SPECIAL, r))
         return false;
     if (tern_tokenizer_add_special(tn_task_tokenizer(task), &task->ids, 0, NULL, NULL) != TERN_OK)

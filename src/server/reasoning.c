@@ -127,7 +127,7 @@ bool tn_reasoning_read_think(struct tn_task *task, struct tn_refusal *r)
 {
     const json_t *think = tn_json_member(task->body, "think");
     if (!think) {
-        if (can_think(task))
+        if (can_think(task) && !task->gen.is_structured)
             want(task, true);
         return true;
     }
@@ -144,7 +144,8 @@ bool tn_reasoning_read_think(struct tn_task *task, struct tn_refusal *r)
 
 static enum tn_reasoning reasoning_of(const struct tn_task *task)
 {
-    return task->gen.is_structured ? TN_REASONING_OFF : task->reasoning;
+    return task->gen.is_structured && task->reasoning == TN_REASONING_AUTO ? TN_REASONING_OFF
+                                                                           : task->reasoning;
 }
 
 bool tn_reasoning_variables(json_t **out, const struct tn_task *task, struct tn_refusal *r)
@@ -204,6 +205,20 @@ bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *r)
     if (tern_thinking_opened_by_ids(&task->reasoning_close, tn_task_tokenizer(task), &task->ids,
                                     NULL) != TERN_OK)
         return tn_refuse_memory(r);
-    task->separates_reasoning = !task->gen.is_structured;
+    task->separates_reasoning = !task->gen.is_structured || !tn_reasoning_is_off(task);
     return !tn_reasoning_is_off(task) || tn_reasoning_end(task, r);
+}
+
+/* Without a prompt that opens the reasoning, only a template with a switch shows that the model
+ * opens it by itself. */
+const char *tn_reasoning_tags(const char **close, const struct tn_task *task)
+{
+    const size_t i = tn_server_index(task->server, task->model);
+    *close = task->reasoning_close;
+    if (*close)
+        return "";
+    if (!task->separates_reasoning || !task->server->reasoning[i].has_switch)
+        return NULL;
+    *close = "</think>";
+    return "<think>";
 }

@@ -3,8 +3,8 @@
  * Reasoning of models that think before they answer: whether a request wants it, how the
  * chat template learns of it, and which ids the prompt needs.
  *
- * Structured output (gen.h) excludes reasoning, because the grammar constrains the first token
- * already.
+ * Structured output and forced calls come without reasoning unless the request asks for it: the
+ * default of models that think would take most of the tokens of a short answer.
  */
 #ifndef TN_REASONING_H
 #define TN_REASONING_H
@@ -17,8 +17,8 @@ struct tern_chat_reasoning tn_reasoning_of(const struct tn_server_model *model);
 
 /* Reads "reasoning_effort" and "chat_template_kwargs" of an OpenAI request.  false: refused. */
 bool tn_reasoning_read(struct tn_task *task, struct tn_refusal *refusal);
-/* Reads "think" of an Ollama request.  The default is on for models that support it; others refuse
- * a request to think.  false: refused. */
+/* Reads "think" of an Ollama request.  The default is on for models that support it, except for
+ * structured output; others refuse a request to think.  false: refused. */
 bool tn_reasoning_read_think(struct tn_task *task, struct tn_refusal *refusal);
 
 /* The template variables that control it, "kwargs" of a conversation.  *out is NULL (none) or must
@@ -36,5 +36,8 @@ bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *refusal);
 bool tn_reasoning_end(struct tn_task *task, struct tn_refusal *refusal);
 /* Does the request turn reasoning off? */
 bool tn_reasoning_is_off(const struct tn_task *task);
+/* The tags between which a structured answer reasons, once the prompt is prepared: the first, ""
+ * if the prompt opens the reasoning, and *close.  NULL: it does not reason. */
+const char *tn_reasoning_tags(const char **close, const struct tn_task *task);
 
 #endif

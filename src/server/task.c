@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "plat/plat.h"
-#include "server/answer_schema.h"
+#include "server/answer_grammar.h"
 #include "server/choice.h"
 #include "server/conn_limits.h"
 #include "server/metrics.h"
@@ -300,9 +300,8 @@ static enum tn_slice run_prepare(void *arg)
 {
     struct tn_task *task = arg;
     struct tn_refusal *refusal = &task->refusal;
-    const bool is_schema_only = task->gen.output.kind != TN_OUTPUT_TEXT && !task->tools;
-    if ((!is_schema_only || tn_answer_schema_compile(task, refusal)) &&
-        task->prepare(task, refusal))
+    if (task->prepare(task, refusal) &&
+        (!task->gen.is_structured || tn_answer_grammar_compile(task, refusal)))
         refusal->status = 0;
     return TN_SLICE_LAST;
 }

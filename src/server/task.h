@@ -116,7 +116,7 @@ struct tn_task {
     bool continues_answer; /* the prompt ends with a begun answer, inside its reasoning or not */
     /* With today's date; should_stop: the client is gone or the server stops. */
     struct tern_chat_params chat_params;
-    struct tn_work_item item; /* compiles the grammar, then runs `prepare` */
+    struct tn_work_item item; /* runs `prepare`, then compiles the grammar */
     tn_task_prepare_fn *prepare;
     struct tn_refusal refusal; /* of the work item; status 0: none */
     struct tern_ids ids; /* of the prompt */
@@ -143,7 +143,7 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
 void tn_task_free(struct tn_task *task);
 /* Refuses and frees a task that has not started. */
 void tn_task_refuse(struct tn_task *task, const struct tn_refusal *refusal);
-/* Compiles the grammar, prepares the prompt and submits the jobs.  Refuses if the schema is
+/* Prepares the prompt, compiles the grammar and submits the jobs.  Refuses if the schema is
  * invalid, if `prepare` refuses, if the prompt is too long, or if the queue is full. */
 void tn_task_start(struct tn_task *task, tn_task_prepare_fn *prepare);
 /* All of the above: answers the request of this connection, or refuses it. */

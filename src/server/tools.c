@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/json_dump.h"
-#include "server/call_grammar.h"
 #include "server/json_out.h"
 
 static bool is_function(const json_t *tool)
@@ -174,8 +173,7 @@ bool tn_tools_are_known(const struct tn_server_model *model)
 
 /* ---- calls ---- */
 
-/* Creates task->call_tools. */
-static bool bind_tools(struct tn_task *task, struct tn_refusal *r)
+bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
 {
     struct tn_buf text = {0};
     const bool is_written = tn_json_dump(&text, task->tools) || tn_refuse_memory(r);
@@ -187,11 +185,6 @@ static bool bind_tools(struct tn_task *task, struct tn_refusal *r)
          tn_refuse_memory(r));
     tn_buf_fini(&text);
     return is_good;
-}
-
-bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
-{
-    return bind_tools(task, r) && (!task->gen.is_structured || tn_call_grammar_compile(task, r));
 }
 
 /* ---- answers ---- */

@@ -9,6 +9,8 @@
 
 #include "server/task.h"
 
+#define TN_MAX_TOOLS 128u
+
 /* Does the model's chat template support tools, with a known format of calls? */
 bool tn_tools_are_known(const struct tn_server_model *model);
 
@@ -20,8 +22,7 @@ bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal 
  * output format is read and before other parameters.  false: refused. */
 bool tn_tools_read(struct tn_task *task, struct tn_refusal *refusal);
 
-/* Reads the tools' schemas for the answer, and compiles the grammar of a forced call, or of an
- * answer that is a call or structured output.  For use in a tn_task_prepare_fn.  false: refused. */
+/* Reads the tools' schemas for the answer.  For use in a tn_task_prepare_fn.  false: refused. */
 bool tn_tools_bind(struct tn_task *task, struct tn_refusal *refusal);
 
 /* ,"tool_calls":[...] with all calls of a choice, in OpenAI's format. */

@@ -69,7 +69,7 @@ static void call_grammar(void)
     CALL(TERN_UNSUPPORTED, tern_grammar_from_schema, &g, "{\"not\":{}}", 10, 0);
     CALL(TERN_OK, tern_grammar_json_object, &g);
     tern_grammar_free(g);
-    CALL(TERN_OK, tern_grammar_from_parts, &g, &part, 1, NULL);
+    CALL(TERN_OK, tern_grammar_from_parts, &g, &part, 1, NULL, NULL);
     tern_grammar_free(g);
     CALL(TERN_OK, tern_grammar_from_schema, &g, schema, strlen(schema), 0);
     if (g)

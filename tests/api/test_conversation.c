@@ -316,7 +316,7 @@ static void the_end_of_an_answer_may_look_like_a_tag(void **state)
         struct tern_answer_result result;
         const struct tern_grammar_part part = {.before = cases[i].before, .after = cases[i].after,
                                                .schema = "{\"const\":5}", .n_bytes = 11};
-        assert_ok(tern_grammar_from_parts(&grammar, &part, 1, NULL, &e));
+        assert_ok(tern_grammar_from_parts(&grammar, &part, 1, NULL, NULL, &e));
         params.generate.grammar = grammar;
         say(c, "user", "Hi");
         assert_ok(tern_conversation_answer(c, session, &params, &result, &e));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Reasoning: separated from the answer in every API, switched on and off, excluded by structured
-output, truncated, and sent back."""
+"""Reasoning: separated from the answer in every API, switched on and off, in front of structured
+output only on request, truncated, and sent back."""
 import json
 import os
 import sys
@@ -125,7 +125,7 @@ class Answers(Case):
         reasoning, content = self.parts(stop=[" merchant"])
         self.assertEqual((reasoning, content), (self.parts()[0], "a rich"))
 
-    def test_a_form_has_none(self):
+    def test_structured_output_has_none_by_default(self):
         for streams in (False, True):
             parts = self.streamed(response_format=FORM)[0] if streams else \
                 self.parts(response_format=FORM)
@@ -133,7 +133,23 @@ class Answers(Case):
             self.assertIn(json.loads(parts[1]), ({"yes": True}, {"yes": False}))
         off = self.n_prompt(reasoning_effort="none")
         self.assertEqual(self.n_prompt(response_format=FORM), off)
-        self.assertEqual(self.n_prompt(response_format=FORM, reasoning_effort="high"), off)
+
+    def test_structured_output_after_requested_reasoning(self):
+        thinks = {"response_format": FORM, "reasoning_effort": "high", "max_tokens": 60}
+        reasoning, content = self.parts(**thinks)
+        self.assertEqual(reasoning, self.parts()[0])
+        self.assertIn(json.loads(content), ({"yes": True}, {"yes": False}))
+        self.assertEqual(self.streamed(**thinks), [(reasoning, content)])
+        self.assertEqual(self.n_prompt(**dict(thinks, max_tokens=1)), self.n_prompt())
+        for seed in range(5):  # random reasoning ends with its tag or is cut off
+            choice = self.ask(**dict(thinks, temperature=1.5, seed=seed, max_tokens=200))
+            message = choice["choices"][0]["message"]
+            self.assertNotIn("think>", message["content"])
+            if choice["choices"][0]["finish_reason"] == "stop":
+                self.assertIn(json.loads(message["content"]), ({"yes": True}, {"yes": False}))
+            else:
+                self.assertEqual((message["content"], len(message["reasoning_content"]) > 0),
+                                 ("", True))
 
     def test_reasoning_effort_of_openai(self):
         plain = self.n_prompt()
@@ -206,6 +222,16 @@ class Ollama(Case):
             for think in ("much", "", 1, []):
                 self.assertIn("think", self.whole(path, 400, think=think)["error"])
 
+    def test_a_format_has_some_only_on_request(self):
+        options = {"temperature": 0, "num_predict": 60}
+        for path in ("/api/chat", "/api/generate"):
+            for think, reasoning in ((None, ""), (False, ""), (True, self.parts()[0])):
+                answer = self.whole(path, think=think, options=options,
+                                    format=FORM["json_schema"]["schema"])
+                parts = self.parts_of(answer)
+                self.assertEqual(parts[0], reasoning)
+                self.assertIn(json.loads(parts[1]), ({"yes": True}, {"yes": False}))
+
     def test_stream(self):
         for path in ("/api/chat", "/api/generate"):
             status, _, data = self.server.request("POST", path, {
@@ -223,12 +249,6 @@ class Ollama(Case):
             options = {"temperature": 0, "num_predict": n}
             self.assertEqual(self.parts_of(self.whole("/api/chat", options=options)),
                              self.parts(max_tokens=n))
-
-    def test_form(self):
-        answer = self.whole("/api/chat", think=True, format="json",
-                            options={"temperature": 0, "num_predict": 60})
-        self.assertTrue(answer["message"]["content"].lstrip().startswith("{"))
-        self.assertNotIn("thinking", answer["message"])
 
     def test_raw(self):
         text = "user: " + ASK[0]["content"] + "\nassistant: "
@@ -448,8 +468,12 @@ class Others(Case):
             self.assertGreater(off, plain)
             self.assertEqual(self.n_prompt(server, response_format=FORM), off)
             self.assertEqual(self.parts(server, reasoning_effort="none")[0], "")
-            self.assertIn(json.loads(self.parts(server, response_format=FORM)[1]),
-                          ({"yes": True}, {"yes": False}))
+            thinks = dict(response_format=FORM, reasoning_effort="low", max_tokens=60)
+            for more, reasoning in (({"response_format": FORM}, ""),
+                                    (thinks, self.parts(server)[0])):
+                parts = self.parts(server, **more)
+                self.assertEqual(parts[0], reasoning)
+                self.assertIn(json.loads(parts[1]), ({"yes": True}, {"yes": False}))
             self.assertIn("thinking", server.get("/api/tags")[1]["models"][0]["capabilities"])
 
     def test_unwanted_reasoning_is_hidden(self):
@@ -501,6 +525,17 @@ class Others(Case):
                 forced = self.message(server, tools=TOOLS, tool_choice="required", max_tokens=120)
                 self.assertNotIn("reasoning_content", forced)
                 self.assertEqual(forced["tool_calls"][0]["function"]["name"], "stop")
+
+    def test_a_forced_call_after_requested_reasoning(self):
+        asked = {"messages": ASK, "tools": TOOLS}
+        pieces = {0: "<think>", 6: "</think>"}
+        template = CALLS + "{% if enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}"
+        with serve(template, pieces=pieces, conversation=asked) as server:
+            message = self.message(server, tools=TOOLS, tool_choice="required", max_tokens=120,
+                                   reasoning_effort="high")
+            self.assertTrue(message["reasoning_content"])
+            self.assertIsNone(message["content"])
+            self.assertEqual([c["function"]["name"] for c in message["tool_calls"]], ["stop"])
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Compiles the grammar of tool calls, one part for each function:
+ * Compiles the grammar of an answer from parts: structured output, and for each function
  *
  *   tagged  <tool_call>\n{"name": "f", "arguments": schema of f}\n</tool_call>
  *   bare    {"name": "f", "parameters": schema of f}
  *
- * A part is a schema by itself, in which the references of that schema are resolved.
+ * References are resolved in the schema of the function that has them.
  */
-#include "server/call_grammar.h"
+#include "server/answer_grammar.h"
 
 #include <string.h>
 
@@ -15,6 +15,8 @@
 #include "base/json_dump.h"
 #include "server/answer_schema.h"
 #include "server/json_out.h"
+#include "server/reasoning.h"
+#include "server/tools.h"
 
 /* Parts and their texts; the last part may be structured output. */
 struct parts {
@@ -85,16 +87,19 @@ static bool refuse_part(const struct tn_task *task, const struct tern_grammar_pa
 
 static bool compile(struct parts *parts, struct tn_task *task, struct tn_refusal *r)
 {
+    struct tern_grammar_preamble reasoning;
     struct tern_error err;
     size_t i_failed;
     if (!add_calls(parts, task, r) || (!task->must_call && !add_output(parts, task, r)))
         return false;
-    return tern_grammar_from_parts(&task->gen.grammar, parts->list, parts->n, &i_failed, &err) ==
-               TERN_OK ||
+    reasoning.open = tn_reasoning_tags(&reasoning.close, task);
+    return tern_grammar_from_parts(&task->gen.grammar, parts->list, parts->n,
+                                   reasoning.open ? &reasoning : NULL, &i_failed,
+                                   &err) == TERN_OK ||
            refuse_part(task, &parts->list[i_failed], &err, r);
 }
 
-bool tn_call_grammar_compile(struct tn_task *task, struct tn_refusal *r)
+bool tn_answer_grammar_compile(struct tn_task *task, struct tn_refusal *r)
 {
     struct parts *parts = tn_alloc_zeroed(1, sizeof *parts);
     if (!parts)
