@@ -78,7 +78,7 @@ static uint64_t bytes_in_use(const char *status, const char *key, uint32_t *unre
 void tn_process_limits(struct tern_sysinfo *out, const struct tn_process_facts *facts,
                        const char *root)
 {
-    char status[4096]; /* "" if it cannot be read */
+    char status[TN_STATUS_BYTES]; /* "" if it cannot be read */
     uint64_t vm_size = facts->vm_size;
     tn_fact_read(root, "/proc/self/status", status, sizeof status);
     if (vm_size == TERN_UNKNOWN)

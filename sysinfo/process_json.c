@@ -59,7 +59,7 @@ static void read_object(struct tn_process_facts *out, const json_t *object, uint
 static void affinity_from_status(struct tn_process_facts *out, const char *root)
 {
     static const char key[] = "Cpus_allowed_list:";
-    char text[8192];
+    char text[TN_STATUS_BYTES];
     if (out->has_affinity || tn_fact_read(root, "/proc/self/status", text, sizeof text) < 0)
         return;
     const char *p = strstr(text, key);

@@ -32,6 +32,9 @@
 /* ---- fact_file.c ---- */
 
 enum { TN_FACT_PATH_BYTES = 4096 };
+/* For /proc/self/status, which lists the user's groups before the memory: a user of Active
+ * Directory can be in 1015 of them, in up to 11 characters each. */
+enum { TN_STATUS_BYTES = 16384 };
 
 /* A small text file that is kept open for reading repeatedly. */
 struct tn_fact_file {

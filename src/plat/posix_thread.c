@@ -268,7 +268,7 @@ void tn_posix_usage_keep_open(void)
 
 static void read_memory(struct tn_usage *out)
 {
-    char status[8192];
+    char status[16384]; /* the user's groups, perhaps a thousand, precede the memory */
     size_t n = 0;
     const int kept = atomic_load(&kept_status);
     const int fd = kept >= 0 ? kept : tn_posix_open("/proc/self/status", O_RDONLY);
