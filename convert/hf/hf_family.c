@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/json_load.h"
+#include "base/json_object.h"
 #include "convert/hf/config_values.h"
 #include "convert/hf/hf_config.h"
 #include "convert/tensor_find.h"
@@ -110,25 +111,25 @@ tern_status tn_config_text_model(json_t **root, struct tern_error *err)
 {
     json_t *text = json_object_get(*root, "text_config"), *defaults;
     const struct tn_family *outer = family_of(*root), *family = family_of(text);
-    int failed = 0;
+    bool ok = true;
     if (!outer && family && family->prefixes[0]) {
-        text = json_copy(text);
-        failed = !text || !drop_doubtful_tie(text, *root) ||
-                 json_object_update_missing(text, *root) != 0;
+        json_t *whole = json_object();
+        ok = tn_json_add_missing(whole, text) && drop_doubtful_tie(whole, *root) &&
+             tn_json_add_missing(whole, *root);
         json_decref(*root);
-        *root = text;
+        *root = whole;
     } else {
         family = outer;
     }
-    if (family && family->defaults && !failed) {
+    if (family && family->defaults && ok) {
         tern_status status = tn_json_load(&defaults, "defaults", family->defaults,
                                           strlen(family->defaults), JSON_DECODE_INT_AS_REAL, err);
         if (status != TERN_OK)
             return status;
-        failed = json_object_update_missing(*root, defaults) != 0;
+        ok = tn_json_add_missing(*root, defaults);
         json_decref(defaults);
     }
-    return failed ? tn_fail(err, TERN_MEMORY, CONFIG ": no memory for its text model") : TERN_OK;
+    return ok ? TERN_OK : tn_fail(err, TERN_MEMORY, CONFIG ": no memory for its text model");
 }
 
 /* quantization_config, or evidence found before, takes precedence. */

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json_object.h"
 #include "grammar/string_rule.h"
 
 /* The object keywords of a schema. */
@@ -84,9 +85,11 @@ static bool read_pattern(struct tn_schema_compiler *c, const json_t *s, struct o
 /* Turns the enumerated names into properties with the schema of other members, in a copy. */
 static bool name_others(struct tn_schema_compiler *c, struct object *o, const json_t *names)
 {
-    json_t *properties = o->properties ? json_copy(o->properties) : json_object();
+    json_t *properties = json_object();
     if (!tn_schema_keep(c, properties))
         return true; /* the grammar records the failure */
+    if (!tn_json_add_missing(properties, o->properties))
+        c->g->failed = TERN_MEMORY;
     o->properties = properties;
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
@@ -130,6 +133,8 @@ static bool read_required(struct tn_schema_compiler *c, const json_t *s, struct 
 {
     const json_t *required = json_object_get(s, "required");
     o->required = json_object();
+    if (!o->required)
+        c->g->failed = TERN_MEMORY;
     if (required && !json_is_array(required))
         return tn_schema_refuse(c, TERN_USAGE, "\"required\" must be an array of names");
     if (required && o->additional && !o->names && !name_others(c, o, required))

@@ -44,7 +44,7 @@ PLACES = {
     "hwloc.h": r"sysinfo/topo_hwloc\.c",
     "utf8proc.h": r"src/(text/unicode|repl/grapheme)\.c",
     "jansson.h": r"((convert|sysinfo|src/app|src/chat|src/grammar|src/hub|src/server)/.*|"
-                 r"src/base/json_(dump|load)\.[ch])",
+                 r"src/base/json_(dump|load|object)\.[ch])",
     "xxhash.h": r"(convert|src/file|src/text|src/chat|src/engine|src/measure)/.*",
     "malloc.h": r"src/base/alloc\.c",
     "signal.h": r"src/(app|plat)/.*",

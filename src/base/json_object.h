@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Copies members of JSON objects.  jansson's json_copy, json_deep_copy and
+ * json_object_update_missing omit members without an error when memory runs out.
+ */
+#ifndef TN_JSON_OBJECT_H
+#define TN_JSON_OBJECT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/* Adds the members of `from` whose names `object` lacks; the values are shared.  `from` may be
+ * NULL: no members.  false: `object` is NULL, or out of memory, and some may have been added. */
+static inline bool tn_json_add_missing(json_t *object, const json_t *from)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)from, name, value) {
+        if (!json_object_get(object, name) && json_object_set(object, name, value) != 0)
+            return false;
+    }
+    return object != NULL;
+}
+
+#endif
