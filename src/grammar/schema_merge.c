@@ -123,18 +123,25 @@ static bool is_type(const json_t *name, const char *type)
     return json_is_string(name) && strcmp(json_string_value(name), type) == 0;
 }
 
+static bool holds_type(const json_t *list, const char *type)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (is_type(json_array_get(list, i), type))
+            return true;
+    return false;
+}
+
 /* Adds the types that a and b have in common; an integer is a number. */
 static bool add_common_types(json_t *out, const json_t *a, const json_t *b)
 {
-    bool is_good = true;
     for (size_t i = 0; i < json_array_size(a); i++) {
-        json_t *name = json_array_get(a, i), *number = json_string("number");
-        const bool is_common = holds(b, name) || (is_type(name, "integer") && holds(b, number));
-        json_decref(number);
-        if (is_common && !holds(out, name))
-            is_good = is_good && json_array_append(out, name) == 0;
+        json_t *name = json_array_get(a, i);
+        const bool is_common =
+            holds(b, name) || (is_type(name, "integer") && holds_type(b, "number"));
+        if (is_common && !holds(out, name) && json_array_append(out, name) != 0)
+            return false;
     }
-    return is_good;
+    return true;
 }
 
 static json_t *as_list(json_t *type)
@@ -146,17 +153,14 @@ static bool merge_type(struct merge *m, json_t *value)
 {
     json_t *a = as_list(json_object_get(m->out, "type")), *b = as_list(value);
     json_t *both = json_array();
-    const bool is_good = add_common_types(both, a, b) && add_common_types(both, b, a);
+    const bool is_good = a && b && both && add_common_types(both, a, b) &&
+                         add_common_types(both, b, a);
     json_decref(a);
     json_decref(b);
-    if (is_good && json_array_size(both) == 0) {
-        json_decref(both);
-        return fail(m, TERN_USAGE, "no value has every", "type");
-    }
-    if (is_good && both)
+    if (is_good && json_array_size(both) > 0)
         return put(m, m->out, "type", both);
     json_decref(both);
-    return fail_memory(m);
+    return is_good ? fail(m, TERN_USAGE, "no value has every", "type") : fail_memory(m);
 }
 
 /* false excludes all other members; true has no effect. */
