@@ -296,9 +296,17 @@ static tern_status read_blocks(struct tern_session *s, struct tn_file *file, uin
     return status;
 }
 
+static tern_status fail_states(const struct cache_header *h, const char *path,
+                               struct tern_error *err)
+{
+    return tn_fail(err, TERN_MEMORY, "%s: no memory for %u states, %.1f MiB each", path,
+                   h->n_states, (double)h->state_bytes / 0x1p20);
+}
+
 /* Loads each as a checkpoint of the session, which must be empty. */
 static tern_status read_states(struct states *out, struct tern_session *s, struct tn_file *file,
-                               const struct cache_header *h, struct tern_error *err)
+                               const struct cache_header *h, const char *path,
+                               struct tern_error *err)
 {
     uint64_t at = sizeof *h + ids_bytes(h->n_ids) + n_blocks_of(h->n_ids) * h->block_bytes;
     tern_status status = TERN_OK;
@@ -308,13 +316,13 @@ static tern_status read_states(struct states *out, struct tern_session *s, struc
         status = tn_file_read_at(file, at, record, sizeof *record, err);
         if (status != TERN_OK)
             return status;
+        if (record->position == 0 || record->position > h->n_ids || record->mark >= TN_N_MARKS)
+            return tn_fail(err, TERN_INPUT, "%s: damaged: its states do not fit its ids", path);
         struct tn_checkpoint *one =
-            record->position == 0 || record->position > h->n_ids || record->mark >= TN_N_MARKS
-                ? NULL
-                : tn_checkpoints_add(&s->work.checkpoints, s->sequence.number, record->position,
-                                     (enum tn_mark)record->mark);
+            tn_checkpoints_add(&s->work.checkpoints, s->sequence.number, record->position,
+                               (enum tn_mark)record->mark);
         if (!one)
-            return tn_fail(err, TERN_INPUT, "the states in it do not fit this session");
+            return fail_states(h, path, err);
         out->kept[i] = one->kept;
         status = tn_file_read_at(file, at + sizeof *record, one->kept, (size_t)h->state_bytes, err);
         tn_checkpoints_mark(&s->work.checkpoints, one, s->sequence.number,
@@ -324,8 +332,7 @@ static tern_status read_states(struct states *out, struct tern_session *s, struc
     for (uint32_t i = 0; i < h->n_states && status == TERN_OK; i++)
         if (!tn_checkpoints_find(&s->work.checkpoints, s->sequence.number,
                                  out->records[i].position))
-            return tn_fail(err, TERN_MEMORY, "no memory for %u states, %.1f MiB each", h->n_states,
-                           (double)h->state_bytes / 0x1p20);
+            return fail_states(h, path, err);
     return status;
 }
 
@@ -355,7 +362,7 @@ static tern_status load(struct tern_session *s, struct tn_file *file, const char
     if (status == TERN_OK)
         status = read_blocks(s, file, h.n_ids, err);
     if (status == TERN_OK)
-        status = read_states(&states, s, file, &h, err);
+        status = read_states(&states, s, file, &h, path, err);
     if (status == TERN_OK && hash_file(&h, ids, s, &states) != h.hash)
         status = tn_fail(err, TERN_INPUT, "%s: damaged: the checksum does not match", path);
     if (status == TERN_OK && tn_check_ids(s->model, ids, h.n_ids, err) != TERN_OK)

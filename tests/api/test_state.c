@@ -401,6 +401,37 @@ static void a_bad_state_is_refused(void **state)
     tern_session_free(s);
 }
 
+static bool allow_some(void *arg, uint64_t n_bytes)
+{
+    (void)n_bytes;
+    uint32_t *n_allowed = arg;
+    return *n_allowed > 0 && (*n_allowed)-- > 0;
+}
+
+/* Whatever does not fit, the file is not to blame. */
+static void a_file_may_be_too_large_for_the_memory(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tern_session *s = open_session(0), *loaded;
+    uint32_t n_allowed = 0;
+    const struct tern_session_params p = {
+        .n_ctx = 512, .may_grow = allow_some, .arg = &n_allowed};
+    answer(&(struct talk){0}, s, tiny, ids, 300, 270, NULL, 0);
+    assert_ok(tern_session_save_cache(s, CACHE_PATH, &e));
+    assert_ok(tern_session_create(&loaded, demo.engine, tiny, &p, &e));
+    for (uint32_t n = 0;; n++) {
+        n_allowed = n;
+        if (tern_session_load_cache(loaded, CACHE_PATH, &err) == TERN_OK)
+            break;
+        assert_int_equal(err.status, TERN_MEMORY);
+        assert_non_null(strstr(err.detail, "memory"));
+        assert_int_equal(tern_session_n_past(loaded), 0);
+    }
+    tern_session_free(s);
+    tern_session_free(loaded);
+}
+
 /* ---- eviction of checkpoints ---- */
 
 static void keep(struct tn_checkpoints *c, uint32_t i, uint32_t position, enum tn_mark mark)
@@ -455,6 +486,7 @@ int main(void)
         cmocka_unit_test(marks_are_found_in_any_template),
         cmocka_unit_test(a_file_holds_the_states),
         cmocka_unit_test(a_bad_state_is_refused),
+        cmocka_unit_test(a_file_may_be_too_large_for_the_memory),
         cmocka_unit_test(the_least_important_checkpoint_goes_first),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
