@@ -290,11 +290,11 @@ uint32_t tn_draft_choose(struct tn_draft_odds *odds, const struct tn_draft_costs
 uint32_t tn_draft_choose_made(struct tn_draft_odds *odds, const struct tn_draft_costs *costs,
                               struct tn_draft_step *step, uint32_t n)
 {
-    const double plain = costs->step_s[step->n_answers];
-    const double made_s = costs->made_s > 0 ? costs->made_s : MADE_UNKNOWN * plain;
-    n = room_for(step, n);
+    n = room_for(step, n); /* 0 for more answers than times are kept for */
     if (n == 0 || !may_draft(costs, step->n_answers))
         return 0;
+    const double plain = costs->step_s[step->n_answers];
+    const double made_s = costs->made_s > 0 ? costs->made_s : MADE_UNKNOWN * plain;
     uint32_t count = add_best(step, costs, n, odds_of(odds, TN_DRAFT_OF_HEAD), made_s);
     if (count == 0 && ++odds->n_refused >= STEPS_REFUSED) {
         count = 1;

@@ -341,6 +341,19 @@ static uint32_t make_made(void *arg, uint32_t *ids, uint32_t n)
 }
 
 /* Repeated text is drafted from itself once that was right more often than the head. */
+/* The costs hold no time for so many rows. */
+static void many_answers_get_no_drafts(void **state)
+{
+    (void)state;
+    struct plan plan = {0};
+    struct tn_draft_step s = {64, 64, 64, 0};
+    tn_draft_odds_init(&plan.odds);
+    assert_int_equal(
+        tn_draft_choose(&plan.odds, &plan.costs, &s, made, TERN_MAX_DRAFT, TERN_MAX_DRAFT), 0);
+    assert_int_equal(tn_draft_choose_made(&plan.odds, &plan.costs, &s, TERN_MAX_DRAFT), 0);
+    assert_int_equal(s.n_rows, 64);
+}
+
 static void the_better_source_is_asked(void **state)
 {
     (void)state;
@@ -386,6 +399,7 @@ int main(void)
         cmocka_unit_test(a_head_is_never_slower),
         cmocka_unit_test(a_useful_head_drafts),
         cmocka_unit_test(a_head_gets_another_chance),
+        cmocka_unit_test(many_answers_get_no_drafts),
         cmocka_unit_test(the_better_source_is_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
