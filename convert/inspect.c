@@ -85,7 +85,7 @@ static bool add_key(struct tern_source *s, const char *name, json_t *value)
     key->name = tn_copy_text(name);
     key->json = is_good ? tn_copy_text(tn_buf_text(&text)) : NULL;
     tn_buf_fini(&text);
-    s->n_keys++; /* tn_source_free also frees incomplete entries */
+    s->n_keys++; /* tern_source_free also frees incomplete entries */
     return key->name && key->json;
 }
 

@@ -75,7 +75,7 @@ tern_status tern_source_get_sizes(const struct tern_source *source, struct tern_
 
 /* Texts are valid as long as the source. */
 void tern_source_get_summary(const struct tern_source *source, struct tern_source_summary *out);
-/* i below n_keys, in the order of names. */
+/* i below n_keys, in the order of names; those of a folder's config.json in its order. */
 void tern_source_get_key(const struct tern_source *source, uint32_t i,
                          struct tern_source_key *out);
 /* i below n_tensors, in the order of names. */

@@ -13,9 +13,9 @@
  *          attention;  DELTA: by a gated delta rule;  GATED: in each layer with a gated
  *          feed-forward;  DENSE: with a gated or a plain one;  EXPERTS: with experts;  DRAFT: the
  *          layer of a draft head, which in folders has separate prefixes (arch/family.h)
- *   kind   TABLE: a row for each token, any table layout or ternary
- *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
- *          columns can be skipped
+ *   kind   TABLE: a row for each token;  MATRIX: a projection
+ *          ROW_LIST, COL_LIST: projections that alone may have the layout whose rows or columns can
+ *          be skipped
  *          STACK: projections of the same shape, one for each expert, in one tensor
  *          FLOATS: a matrix of floats
  *          NORM, BIAS, FACTORS: vectors in f32

@@ -64,7 +64,7 @@ static uint32_t loss(const struct tn_checkpoints *c, const struct tn_checkpoint 
 }
 
 static bool is_evicted_before(const struct tn_checkpoints *c, const struct tn_checkpoint *a,
-                        const struct tn_checkpoint *b)
+                              const struct tn_checkpoint *b)
 {
     if (importance(a) != importance(b))
         return importance(a) < importance(b);

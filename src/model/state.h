@@ -8,7 +8,7 @@
  *               change it in place, so only some positions can be reached again.
  *   checkpoint  a copy of the state of a position, from which the layer can continue there.
  *
- * engine/checkpoints.h decides which checkpoints are kept; a sequence (engine/cache_pool.h) takes
+ * engine/checkpoints.h decides which checkpoints are kept; a sequence (engine/sequence.h) takes
  * the minimum over all layers.  Callers may not assume that a rollback reaches the requested
  * position: tn_sequence_truncate and tn_sequence_share return the position reached, and the caller
  * evaluates the rest again.
