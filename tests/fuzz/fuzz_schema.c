@@ -5,7 +5,8 @@
  *   u8 flags | schema | NUL | text
  *
  * A schema that compiles reads the text.  A text that it accepts is JSON, and wherever the text
- * stops to match, some other byte can follow or the text is complete.
+ * stops to match, some other byte can follow or the text is complete.  Flag 2: the schema is two
+ * parts of the grammar, one between tags, after a preamble.
  */
 #include "fuzz/fuzz.h"
 
@@ -27,24 +28,43 @@ static bool can_go_on(struct tn_reader *m)
     return false;
 }
 
-static void read_text(const struct tern_grammar *g, const char *text, size_t n)
+/* The end of the preamble, which precedes the text. */
+static const char preamble_close[] = "</t>";
+
+static void read_text(const struct tern_grammar *g, const char *text, size_t n, bool has_parts)
 {
     struct tn_reader *m;
     size_t n_fit = 0;
     if (tn_reader_create(&m, g, NULL) != TERN_OK)
         return;
+    if (has_parts && (tn_reader_push(m, preamble_close, 4, &n_fit, NULL) != TERN_OK || n_fit < 4))
+        abort();
     tern_status status = tn_reader_push(m, text, n, &n_fit, NULL);
     if (n_fit > n || (status != TERN_OK && status != TERN_LIMIT))
         abort();
     if (!tn_reader_is_whole(m) && !can_go_on(m))
         abort();
-    if (status == TERN_OK && n_fit == n && tn_reader_is_whole(m)) {
+    if (status == TERN_OK && n_fit == n && tn_reader_is_whole(m) && !has_parts) {
         json_t *value = json_loadb(text, n, JSON_DECODE_ANY, NULL);
         if (!value)
             abort();
         json_decref(value);
     }
     tn_reader_free(m);
+}
+
+static tern_status compile_parts(struct tern_grammar **g, const char *schema, size_t n,
+                                 uint32_t flags, struct tern_error *err)
+{
+    const struct tern_grammar_part parts[] = {
+        {.before = "", .after = "", .schema = schema, .n_bytes = n, .flags = flags},
+        {.before = "<a>", .after = "</a>", .schema = schema, .n_bytes = n, .separator = ","}};
+    const struct tern_grammar_preamble preamble = {.open = "", .close = preamble_close};
+    size_t i_failed = SIZE_MAX;
+    tern_status status = tern_grammar_from_parts(g, parts, 2, &preamble, &i_failed, err);
+    if (status != TERN_OK && i_failed > 1)
+        abort();
+    return status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -55,11 +75,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const size_t n_schema = end ? (size_t)(end - schema) : n - 1;
     struct tern_grammar *g;
     struct tern_error err = {TERN_OK, ""};
-    tern_status status = tern_grammar_from_schema(&g, schema, n_schema, data[0] & 1, &err);
+    const bool has_parts = data[0] & 2;
+    tern_status status = (has_parts ? compile_parts : tern_grammar_from_schema)(
+        &g, schema, n_schema, data[0] & TERN_GRAMMAR_STRICT, &err);
     if ((status == TERN_OK) != (g != NULL) || err.status != status)
         abort();
     if (g && end)
-        read_text(g, end + 1, n - 2 - n_schema);
+        read_text(g, end + 1, n - 2 - n_schema, has_parts);
     tern_grammar_free(g);
     return 0;
 }

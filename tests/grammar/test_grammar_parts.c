@@ -62,8 +62,10 @@ static void a_preamble_ends_with_the_first_tag(void **state)
         size_t n_fit;
         bool is_whole;
     } cases[] = {
-        {"", "aab", "aab1", 4, true}, {"", "aab", "aaab1", 5, true}, {"", "aab", "aaaaab1", 7, true},
-        {"", "aab", "xaabaab1", 4, false}, {"", "aab", "aaaa", 4, false}, {"", "aab", "1", 1, false},
+        {"", "aab", "aab1", 4, true}, {"", "aab", "aaab1", 5, true},
+        {"", "aab", "aaaaab1", 7, true},
+        {"", "aab", "xaabaab1", 4, false}, {"", "aab", "aaaa", 4, false},
+        {"", "aab", "1", 1, false},
         {"", "abcabd", "abcabcabd1", 10, true}, {"", "</t>", "\xC3\xA9 <</t</t>\n\n 1", 15, true},
         {"<t>", "</t>", "<t></t>1", 8, true}, {"<t>", "</t>", "</t>1", 1, false},
         {"<t>", "</t>", "<t>1</t>\n1", 10, true}, {"<t>", "</t>", "<t>1</t>\n\n\n1", 12, true},
