@@ -31,9 +31,12 @@ static json_t *join_parts(const struct tn_task *task, const json_t *parts, size_
     struct tn_buf text = {0};
     for (size_t i = 0; i < json_array_size(parts); i++) {
         const json_t *part = json_array_get(parts, i);
-        const json_t *piece = json_is_string(part) ? part : json_object_get(part, "text");
         const char *type = json_string_value(json_object_get(part, "type"));
-        if (!json_is_string(piece) || (type && !is_text_part(type))) {
+        const bool is_refusal = type && strcmp(type, "refusal") == 0;
+        const json_t *piece = json_is_string(part)
+                                  ? part
+                                  : json_object_get(part, is_refusal ? "refusal" : "text");
+        if (!json_is_string(piece) || (type && !is_refusal && !is_text_part(type))) {
             tn_refuse(r, 400, task->gen.api->conversation,
                       "message %zu: this model reads text only, not \"%.40s\"", i_message,
                       type ? type : "?");
@@ -91,6 +94,21 @@ static bool rename_role(json_t *message, const char *role, size_t i, const char 
                      "user, assistant or tool", i, role);
 }
 
+/* Clients send back an answer without text as null or without "content", and a refusal in a member
+ * of that name.  A call in the form that "tool_calls" replaced would be lost. */
+static bool may_omit_content(const json_t *message)
+{
+    const char *role = json_string_value(json_object_get(message, "role"));
+    return strcmp(role, "assistant") == 0 && !tn_json_member(message, "function_call");
+}
+
+/* The text of a message without "content": its refusal, or none. */
+static json_t *text_without_content(json_t *message)
+{
+    json_t *refusal = json_object_get(message, "refusal");
+    return json_is_string(refusal) ? json_incref(refusal) : json_string("");
+}
+
 /* Brings a message into the form that templates expect. */
 static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn_refusal *r)
 {
@@ -113,9 +131,9 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
     } else if (content && !json_is_string(content)) {
         return tn_refuse(r, 400, param,
                          "message %zu: \"content\" must be a string or an array of parts", i);
-    } else if (!content && !has_calls && !has_reasoning) {
+    } else if (!content && !has_calls && !has_reasoning && !may_omit_content(message)) {
         return tn_refuse(r, 400, param, "message %zu has no \"content\"", i);
-    } else if (!content && !tn_json_put(message, "content", json_string(""), r)) {
+    } else if (!content && !tn_json_put(message, "content", text_without_content(message), r)) {
         return false;
     }
     if (has_calls)

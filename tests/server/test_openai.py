@@ -438,6 +438,21 @@ class OpenAI(serving.TestCase):
             error = self.refusal(CHAT, messages=messages)
             self.assertEqual(error["param"], "messages", messages)
 
+    def test_answers_without_content(self):
+        def tokens(*said):
+            return self.post(CHAT, {"messages": [*user("Hi"), *said, *user("More.")],
+                                    "max_tokens": 1})["usage"]["prompt_tokens"]
+        empty = {"role": "assistant", "content": ""}
+        for said in ({"role": "assistant"}, dict(empty, content=None), dict(empty, content=[]),
+                     dict(empty, content=None, refusal=None, tool_calls=[])):
+            self.assertEqual(tokens(said), tokens(empty), said)
+        plain = tokens(dict(empty, content="I will not."))
+        part = {"type": "refusal", "refusal": "I will not."}
+        self.assertEqual(tokens(dict(empty, content=None, refusal="I will not.")), plain)
+        self.assertEqual(tokens(dict(empty, content=[part])), plain)
+        call = {"name": "f", "arguments": "{}"}
+        self.refusal(CHAT, messages=[*user("Hi"), dict(empty, content=None, function_call=call)])
+
     def test_wrong_prompts(self):
         for prompt in (None, [], [[]], 5, {}, [-1], [1.5], [4096], [1, None], ["a", -1], [[1], 5],
                        [10 ** 12], ["a"] * 9):
