@@ -129,9 +129,10 @@ static bool add_message(struct tn_translation *t, json_t *messages, json_t *mess
 {
     const char *role = json_string_value(tn_json_member(message, "role"));
     const json_t *content = tn_json_member(message, "content");
-    if (!role || (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0))
+    if (!role || (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0 &&
+                  strcmp(role, "system") != 0))
         return tn_refuse(r, 400, "messages",
-                         "message %zu: \"role\" must be \"user\" or \"assistant\"", i);
+                         "message %zu: \"role\" must be user, assistant or system", i);
     if (json_is_array(content))
         add_blocks(t, messages, role, content);
     else

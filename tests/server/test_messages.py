@@ -87,6 +87,10 @@ class Messages(serving.TestCase):
         self.assertEqual(count(STORY + [{"role": "assistant", "content": thought}] + STORY),
                          count(STORY + said + STORY))
         self.assertGreater(count([{"role": "user", "content": "word " * 3000}]), 3000)
+        # Claude Code adds instructions in the conversation.
+        note = {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}
+        self.assertEqual(count([note] + STORY), count(STORY, system="Be brief."))
+        self.assertGreater(count(STORY + [note]), n)
 
     def test_tools(self):
         with serving.serve_template(TAGGED) as server:
@@ -132,7 +136,7 @@ class Messages(serving.TestCase):
     def test_refusals(self):
         for status, more in (
                 (400, {"messages": []}), (400, {"messages": 5}), (400, {"messages": [5]}),
-                (400, {"messages": [{"role": "system", "content": "x"}]}),
+                (400, {"messages": [{"role": "tool", "content": "x"}]}),
                 (400, {"messages": [{"role": "user", "content": [{"type": "image"}]}]}),
                 (400, {"messages": [{"role": "user", "content": "word " * 3000}]}),
                 (400, {"max_tokens": None}), (400, {"max_tokens": "x"}), (400, {"system": 5}),
