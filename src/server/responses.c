@@ -78,13 +78,40 @@ static void append_words(struct tn_buf *out, const struct tn_task *task, enum tn
     tn_buf_append_text(out, "]}");
 }
 
+/* The length of the namespace in a call's name, which tn_translation_tools() added; 0: none. */
+static size_t namespace_length(const struct tn_task *task, const char *name)
+{
+    const json_t *tools = tn_json_member(task->request.root, "tools");
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        const char *group = json_string_value(tn_json_member(tool, "name"));
+        const size_t n = group && tn_json_has_type(tool, "namespace") ? strlen(group) : 0;
+        if (n > 0 && strncmp(name, group, n) == 0 && name[n] == '.')
+            return n;
+    }
+    return 0;
+}
+
+/* ,"name":... of a call, and its namespace. */
+static void append_name(struct tn_buf *out, const struct tn_task *task, size_t i_call)
+{
+    const char *name = tern_calls_get(task->choices[0].calls, i_call).name;
+    const size_t n = namespace_length(task, name);
+    tn_buf_append_text(out, ",\"name\":");
+    tn_json_text(out, n > 0 ? name + n + 1 : name);
+    if (n > 0) {
+        tn_buf_append_text(out, ",\"namespace\":");
+        tn_json_string(out, name, n);
+    }
+}
+
 /* Item i, a tool call. */
 static void append_call(struct tn_buf *out, const struct tn_task *task, uint32_t i, size_t i_call,
                         const char *arguments, const char *status)
 {
     begin_item(out, task, TN_OPEN_CALL, i, status);
-    tn_buf_printf(out, ",\"call_id\":\"call_%s_%zu\",\"name\":", task->id, i_call);
-    tn_json_text(out, tern_calls_get(task->choices[0].calls, i_call).name);
+    tn_buf_printf(out, ",\"call_id\":\"call_%s_%zu\"", task->id, i_call);
+    append_name(out, task, i_call);
     tn_buf_append_text(out, ",\"arguments\":");
     tn_json_text(out, arguments);
     tn_buf_append_text(out, "}");
@@ -197,10 +224,8 @@ static void send_piece(struct tn_task *task, const char *name, const char *key, 
     tn_json_string(&json, text, n);
     if (choice->open == TN_OPEN_TEXT)
         tn_buf_append_text(&json, ",\"logprobs\":[]");
-    if (choice->open == TN_OPEN_CALL && strcmp(key, "delta") != 0) {
-        tn_buf_append_text(&json, ",\"name\":");
-        tn_json_text(&json, tern_calls_get(choice->calls, choice->n_calls_sent - 1).name);
-    }
+    if (choice->open == TN_OPEN_CALL && strcmp(key, "delta") != 0)
+        append_name(&json, task, choice->n_calls_sent - 1);
     end_event(&json, task, name);
 }
 

@@ -14,7 +14,9 @@
 static bool add_tools(struct tn_translation *t, json_t *out, const json_t *request,
                       struct tn_refusal *r)
 {
-    static const struct tn_tool_form form = {"function", "parameters", .is_default = false};
+    /* Codex lists a web search with every request: a model can do without, if it has functions. */
+    static const struct tn_tool_form form = {"function", "parameters", .is_default = false,
+                                             .group = "namespace", .omitted = "web_search"};
     const json_t *choice = tn_json_member(request, "tool_choice");
     if (!tn_translation_tools(t, out, request, &form, r))
         return false;

@@ -124,13 +124,18 @@ static bool read_choice_without_tools(const struct tn_task *task, struct tn_refu
                      "\"tool_choice\" must be none or auto without \"tools\"");
 }
 
+bool tn_tools_refuse_number(struct tn_refusal *r)
+{
+    return tn_refuse(r, 400, "tools", "\"tools\" must be an array of at most %u functions",
+                     TN_MAX_TOOLS);
+}
+
 bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal *r)
 {
     *out = tn_json_member(request, "tools");
     if (!*out || (json_is_array(*out) && json_array_size(*out) <= TN_MAX_TOOLS))
         return true;
-    return tn_refuse(r, 400, "tools", "\"tools\" must be an array of at most %u functions",
-                     TN_MAX_TOOLS);
+    return tn_tools_refuse_number(r);
 }
 
 bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)

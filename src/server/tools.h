@@ -17,6 +17,8 @@ bool tn_tools_are_known(const struct tn_server_model *model);
 /* Finds the "tools" of a request of any API; NULL: none.  false: refused, because the list is too
  * long to be processed. */
 bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal *refusal);
+/* Refuses more than TN_MAX_TOOLS functions; false. */
+bool tn_tools_refuse_number(struct tn_refusal *refusal);
 
 /* Sets task->tools unless there are none or "tool_choice" is "none".  Must be called after the
  * output format is read and before other parameters.  false: refused. */

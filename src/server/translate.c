@@ -47,10 +47,20 @@ json_t *tn_translation_function(struct tn_translation *t, const json_t *from)
     return o;
 }
 
+/* Replaces the name of the function in `o` by GROUP.NAME. */
+static void qualify_name(struct tn_translation *t, json_t *o, const char *group)
+{
+    json_t *function = json_object_get(o, "function");
+    const char *name = json_string_value(json_object_get(function, "name"));
+    if (group && name)
+        tn_translation_set(t, function, "name", json_sprintf("%s.%s", group, name));
+}
+
 json_t *tn_translation_call(struct tn_translation *t, const json_t *call, const char *id_key,
                             const char *arguments_key)
 {
     json_t *o = tn_translation_function(t, call);
+    qualify_name(t, o, json_string_value(tn_json_member(call, "namespace")));
     tn_translation_share(t, o, "id", call, id_key);
     tn_translation_share(t, json_object_get(o, "function"), "arguments", call, arguments_key);
     return o;
@@ -62,6 +72,46 @@ static json_t *translate_tool(struct tn_translation *t, const json_t *tool, cons
     tn_translation_share(t, function, "description", tool, "description");
     tn_translation_share(t, function, "parameters", tool, schema_key);
     return o;
+}
+
+static bool add_tool(struct tn_translation *t, json_t *list, const json_t *tool,
+                     const struct tn_tool_form *form, const char *group, struct tn_refusal *r)
+{
+    const char *type = json_string_value(tn_json_member(tool, "type"));
+    if (type ? strcmp(type, form->type) != 0 : !form->is_default)
+        return tn_refuse(r, 400, "tools",
+                         "\"tools\": entry %zu has the type \"%.60s\", supported is \"%s\"",
+                         json_array_size(list), type ? type : "", form->type);
+    if (json_array_size(list) >= TN_MAX_TOOLS)
+        return tn_tools_refuse_number(r);
+    json_t *translated = translate_tool(t, tool, form->schema_key);
+    qualify_name(t, translated, group);
+    tn_translation_add(t, list, translated);
+    return true;
+}
+
+/* Each function repeats the name of its group, whose length is therefore limited. */
+#define MAX_GROUP_NAME 128u
+
+static bool add_group(struct tn_translation *t, json_t *list, const json_t *group,
+                      const struct tn_tool_form *form, struct tn_refusal *r)
+{
+    const char *name = json_string_value(tn_json_member(group, "name"));
+    const json_t *tools = tn_json_member(group, "tools");
+    if (!name || !name[0] || strlen(name) > MAX_GROUP_NAME || !json_is_array(tools))
+        return tn_refuse(r, 400, "tools",
+                         "\"tools\": a \"%s\" needs \"tools\" and a \"name\" of at most %u bytes",
+                         form->group, MAX_GROUP_NAME);
+    for (size_t i = 0; i < json_array_size(tools); i++)
+        if (!add_tool(t, list, json_array_get(tools, i), form, name, r))
+            return false;
+    return true;
+}
+
+static bool is_omitted(const json_t *tool, const struct tn_tool_form *form)
+{
+    const char *type = json_string_value(tn_json_member(tool, "type"));
+    return form->omitted && type && strncmp(type, form->omitted, strlen(form->omitted)) == 0;
 }
 
 bool tn_translation_tools(struct tn_translation *t, json_t *out, const json_t *request,
@@ -76,12 +126,12 @@ bool tn_translation_tools(struct tn_translation *t, json_t *out, const json_t *r
         return true; /* the list is freed, and the final check reports it */
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i);
-        const char *type = json_string_value(tn_json_member(tool, "type"));
-        if (type ? strcmp(type, form->type) != 0 : !form->is_default)
-            return tn_refuse(r, 400, "tools",
-                             "\"tools\": entry %zu has the type \"%.60s\", supported is \"%s\"", i,
-                             type ? type : "", form->type);
-        tn_translation_add(t, list, translate_tool(t, tool, form->schema_key));
+        if (json_array_size(tools) > 1 && is_omitted(tool, form))
+            continue;
+        if (!(form->group && tn_json_has_type(tool, form->group)
+                  ? add_group(t, list, tool, form, r)
+                  : add_tool(t, list, tool, form, NULL, r)))
+            return false;
     }
     return true;
 }

@@ -21,17 +21,20 @@ void tn_translation_share(struct tn_translation *t, json_t *object, const char *
                           const json_t *from, const char *from_key);
 /* {"type":"function","function":{"name":...}} with the name from `from`. */
 json_t *tn_translation_function(struct tn_translation *t, const json_t *from);
-/* The same with the id and the arguments of a call. */
+/* The same with the id and the arguments of a call, and the name of its "namespace", if any. */
 json_t *tn_translation_call(struct tn_translation *t, const json_t *call, const char *id_key,
                             const char *arguments_key);
 
 /* How an API describes a tool. */
 struct tn_tool_form {
     const char *type, *schema_key;
-    bool is_default; /* the type of a tool without one */
+    bool is_default;     /* the type of a tool without one */
+    const char *group;   /* the type of a named list of tools; NULL: there are none */
+    const char *omitted; /* types that begin so are left out beside other tools; NULL: none */
 };
 
-/* Sets out["tools"] from the request's.  false: refused. */
+/* Sets out["tools"] from the request's.  A function of a group is named GROUP.FUNCTION, because two
+ * groups may have functions of the same name.  false: refused. */
 bool tn_translation_tools(struct tn_translation *t, json_t *out, const json_t *request,
                           const struct tn_tool_form *form, struct tn_refusal *r);
 /* Sets out["response_format"] from {"format":{"type":"json_schema","schema":{...},"strict":true}};

@@ -125,6 +125,36 @@ class Responses(serving.TestCase):
                       ["input_tokens"] for n in (1, 2, 3)]
             self.assertEqual(counts, sorted(set(counts)))
 
+    def test_namespaces(self):
+        group = {"type": "namespace", "name": "sky", "description": "Above.", "tools": TOOLS}
+        with serving.serve_template(TAGGED) as server:
+            ask = {"server": server, "tools": [group, {"type": "web_search"}],
+                   "tool_choice": "required", "max_output_tokens": 200}
+            [call] = self.ask(**ask)["output"]
+            self.assertIn((call["namespace"], call["name"]), (("sky", "weather"), ("sky", "stop")))
+            events = self.events(**ask)
+            self.assertEqual(events[-1]["response"]["output"], [events[-2]["item"]])
+            for item in ([e["item"] for e in events if "item" in e] + [
+                    e for e in events if e["type"].endswith("arguments.done")]):
+                self.assertEqual((item["namespace"], item["name"]), ("sky", call["name"]))
+            # The model reads its call with the name that it wrote.
+            qualified = dict(call, name="sky." + call["name"])
+            del qualified["namespace"]
+            counts = [self.ask(server=server, input=[c, {"role": "user", "content": "a"}],
+                               max_output_tokens=1)["usage"]["input_tokens"]
+                      for c in (call, qualified, dict(qualified, name=call["name"]))]
+            self.assertEqual(counts[0], counts[1])
+            self.assertGreater(counts[0], counts[2])
+            alone = self.ask(server=server, tools=TOOLS, max_output_tokens=1)["usage"]
+            search = self.ask(server=server, tools=[{"type": "web_search_preview"}] + TOOLS,
+                              max_output_tokens=1)["usage"]
+            self.assertEqual(alone["input_tokens"], search["input_tokens"])
+            many = dict(group, tools=TOOLS * 65)
+            for wrong in (many, dict(group, name=""), dict(group, name="x" * 129),
+                          dict(group, tools={}), dict(group, tools=[group])):
+                error = self.ask(400, server=server, tools=[wrong])["error"]
+                self.assertEqual(error["param"], "tools")
+
     def test_refusals(self):
         for param, more in (
                 ("input", {"input": None}), ("input", {"input": 5}),
