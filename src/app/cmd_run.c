@@ -16,6 +16,7 @@
 #include "prompt.h"
 #include "template.h"
 #include "tern/grammar.h"
+#include "turn_prompt.h"
 
 /* The text verbatim; with --special, text that looks like a control token becomes one. */
 static tern_status encode_raw(struct tern_ids *ids, const struct tn_options *o,
@@ -41,12 +42,7 @@ static tern_status encode(struct tern_ids *ids, const struct tn_options *o,
     if (o->special)
         return tn_fail(err, TERN_USAGE, "--special is for raw prompts: messages of a conversation "
                                         "stay text; add --raw");
-    struct tern_message messages[2];
-    size_t n = 0;
-    if (o->system)
-        messages[n++] = (struct tern_message){"system", 6, o->system, strlen(o->system)};
-    messages[n++] = (struct tern_message){"user", 4, prompt->data, prompt->n_bytes};
-    return tern_chat_encode(tokenizer, template->t, messages, n, &template->params, ids, err);
+    return tn_turn_encode(ids, o, tokenizer, prompt, template, err);
 }
 
 static tern_status read_prompt(struct tn_buf *prompt, const struct tn_options *o, bool is_chat,

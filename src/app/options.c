@@ -210,7 +210,8 @@ const struct tn_option_row tn_option_rows[] = {
     {"prefix-cache", 0, TN_OPT_PATH, SLOT(prefix_cache), BIT(RUN), .value = "FILE",
      .help = "save the computed prompt here and reuse it for prompts with the same beginning"},
     {"schema", 0, TN_OPT_PATH, SLOT(schema), BIT(RUN), .value = "FILE",
-     .help = "the answer is JSON that fits this JSON schema; no penalties unless given"},
+     .help = "the answer is JSON that fits this JSON schema, without reasoning; no penalties "
+             "unless given"},
     {"history", 0, TN_OPT_PATH, SLOT(history), BIT(CHAT), .value = "FILE",
      .help = "on a terminal: save the input lines there, for the arrow keys in later runs"},
     {"jsonl", 0, TN_OPT_FLAG, SLOT(jsonl), BIT(CHAT),

@@ -49,6 +49,28 @@ class RunSchema(command.TestCase):
                            "--threads", n).out for n in ("1", "2")]
         self.assertEqual(threads[0], threads[1])
 
+    def test_a_model_that_reasons_answers_at_once(self):
+        """The template turns reasoning off, or the prompt closes what it opened."""
+        self.write({"type": "boolean"})
+        end = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
+        closed = "<think>\n\n</think>\n\n"
+        prompts = {"switch": "{% if enable_thinking is false %}" + closed + "{% endif %}",
+                   "opens": "<think>\n", "closed": closed, "plain": ""}
+        n_prompt = {}
+        for name, text in prompts.items():
+            path = scratch(f"{name}.jinja")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(end + text)
+            for flags in ((), ("--schema", self.path)):
+                done = self.ok("run", self.model, "-s", "Be brief.", "-p", "Hi \"you\"", "-n", "9",
+                               "--template", path, "--stats=json", *flags)
+                n_prompt[name, bool(flags)] = json.loads(done.err.splitlines()[-1])["prompt_tokens"]
+            self.assertIn(json.loads(done.out), (True, False))
+        self.assertEqual(n_prompt["switch", False], n_prompt["plain", False])
+        self.assertEqual(n_prompt["switch", True], n_prompt["closed", False])
+        self.assertGreater(n_prompt["opens", True], n_prompt["opens", False] + 1)
+        self.assertEqual(n_prompt["plain", True], n_prompt["plain", False])
+
     def test_the_plan_counts_it(self):
         """A grammar of 60,000 states, the list of tokens, and the memory of the text."""
         self.write({"type": "string", "maxLength": 60000})
