@@ -68,7 +68,7 @@ static char *read_lines(const char *path, const char **lines)
     char *text;
     size_t n;
     struct tern_error err;
-    if (!path || tn_file_read_all(&text, &n, path, MAX_BYTES, &err) != TERN_OK)
+    if (!path || tn_file_read_regular(&text, &n, path, MAX_BYTES, &err) != TERN_OK)
         return NULL;
     if (strncmp(text, head, sizeof head - 1) == 0) {
         *lines = text + sizeof head - 1;

@@ -17,6 +17,7 @@
 #include "base/compiler.h"
 #include "engine/thread_tuner.h"
 #include "plat/plat.h"
+#include "plat/terminal.h"
 
 /* Feeds a machine whose token takes cost(threads) until the choice is made. */
 static uint32_t run(uint32_t n, uint32_t n_ceil, uint64_t (*cost)(uint32_t n_threads),
@@ -186,6 +187,10 @@ static void file_remembers(void **state)
     assert_int_equal(tn_thread_cache_load(path, 1, 256), 0);
     assert_int_equal(tn_thread_cache_load(path, 136, 256), 2);
     assert_int_equal(tn_thread_cache_load(path, 135, 256), 0);
+    tn_terminal_note_interrupt(); /* a Ctrl-C loses none of the other lines */
+    tn_thread_cache_save(path, 1, 3);
+    tn_interrupt_clear();
+    assert_int_equal(tn_thread_cache_load(path, 190, 256), 2);
     tn_file_remove(path);
     tn_thread_cache_save(NULL, 1, 6);
     assert_int_equal(tn_thread_cache_load(NULL, 1, 256), 0);
