@@ -49,7 +49,8 @@ tern_status tn_download_state_read(struct tn_download_state *out, bool *was_begu
     *out = (struct tn_download_state){.is_kept = false};
     *was_begun = false;
     char *path = tn_path_join(folder, STATE_FILE);
-    tern_status status = path ? tn_file_read_all(&text, &n, path, MAX_STATE_BYTES, err)
+    /* Also after a Ctrl-C: a download whose state is unknown is not kept. */
+    tern_status status = path ? tn_file_read_regular(&text, &n, path, MAX_STATE_BYTES, err)
                               : tn_fail(err, TERN_MEMORY, "no memory for a path");
     if (status == TERN_OK)
         status = tn_json_load(&root, path, text, n, TN_JSON_LARGE_AS_REAL, err);

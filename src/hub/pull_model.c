@@ -164,8 +164,8 @@ void tn_pull_finish(struct tn_pulled *pulled, bool keep)
 {
     struct tn_download_state state;
     bool was_begun;
-    (void)tn_download_state_read(&state, &was_begun, pulled->folder, NULL);
-    if (!keep && !state.is_kept) {
+    const tern_status status = tn_download_state_read(&state, &was_begun, pulled->folder, NULL);
+    if (status == TERN_OK && !keep && !state.is_kept) {
         tn_download_folder_clear(pulled->folder);
         (void)tn_dir_remove(pulled->folder);
     } else if (was_begun) {

@@ -116,7 +116,7 @@ void tn_file_close(struct tn_file *file);
 tern_status tn_file_read_all(char **data, size_t *n_bytes, const char *path, size_t max_bytes,
                              struct tern_error *err);
 /* The same for a regular file, also when the process has been asked to end: that is when files are
- * saved that may already exist. */
+ * saved that may already exist, and downloads are removed unless a file says that they are kept. */
 tern_status tn_file_read_regular(char **data, size_t *n_bytes, const char *path, size_t max_bytes,
                                  struct tern_error *err);
 /* The same as tn_file_read_all for standard input. */
