@@ -11,6 +11,7 @@
 #include "server/answer_schema.h"
 #include "server/begun_answer.h"
 #include "server/json_out.h"
+#include "server/late_system.h"
 #include "server/logprobs.h"
 #include "server/openai.h"
 #include "server/reasoning.h"
@@ -165,10 +166,11 @@ static json_t *read_messages(struct tn_task *task, const json_t *messages, struc
     return copy;
 }
 
-/* Refuses with the error of the template or of parsing its JSON. */
+/* Refuses with the error of the template (*is_rejected) or of parsing its JSON. */
 static bool refuse_conversation(const struct tn_task *task, const struct tern_error *err,
-                                struct tn_refusal *r)
+                                bool *is_rejected, struct tn_refusal *r)
 {
+    *is_rejected = err->status == TERN_USAGE;
     if (err->status == TERN_MEMORY)
         return tn_refuse(r, 503, NULL, "%s", err->detail);
     if (err->status != TERN_INTERRUPTED)
@@ -179,7 +181,8 @@ static bool refuse_conversation(const struct tn_task *task, const struct tern_er
 
 /* Finds the format of tool calls; refuses templates without one.  A template that supports tools
  * may still refuse the conversation. */
-static bool find_call_form(struct tn_task *task, const struct tn_buf *json, struct tn_refusal *r)
+static bool find_call_form(struct tn_task *task, const struct tn_buf *json, bool *is_rejected,
+                           struct tn_refusal *r)
 {
     const struct tn_server *server = task->server;
     const struct tn_server_model *model = task->model;
@@ -189,14 +192,15 @@ static bool find_call_form(struct tn_task *task, const struct tn_buf *json, stru
     if (status == TERN_OK)
         return true;
     if (status == TERN_MEMORY || status == TERN_INTERRUPTED)
-        return refuse_conversation(task, &err, r);
+        return refuse_conversation(task, &err, is_rejected, r);
     if (status == TERN_UNSUPPORTED || !server->has_tools[tn_server_index(server, model)])
         return tn_refuse(r, 400, "tools", "\"%s\" does not support tools: %s", model->id,
                          err.detail);
-    return refuse_conversation(task, &err, r);
+    return refuse_conversation(task, &err, is_rejected, r);
 }
 
-static bool encode_json(struct tn_task *task, const struct tn_buf *json, struct tn_refusal *r)
+static bool encode_json(struct tn_task *task, const struct tn_buf *json, bool *is_rejected,
+                        struct tn_refusal *r)
 {
     const struct tn_server_model *model = task->model;
     const size_t max_ids = task->gen.n_choices > 0 ? model->n_ctx : SIZE_MAX; /* only counted */
@@ -212,18 +216,41 @@ static bool encode_json(struct tn_task *task, const struct tn_buf *json, struct 
         return true;
     if (n_least > 0)
         return tn_task_refuse_length(task, true, n_least, r);
-    return refuse_conversation(task, &err, r);
+    return refuse_conversation(task, &err, is_rejected, r);
 }
 
-static bool encode(struct tn_task *task, const json_t *conversation, struct tn_refusal *r)
+static bool encode(struct tn_task *task, const json_t *conversation, bool *is_rejected,
+                   struct tn_refusal *r)
 {
     struct tn_buf json = {0};
+    *is_rejected = false;
     const bool is_good =
         (tn_json_dump(&json, conversation) || tn_refuse_memory(r)) &&
-        (!task->tools || (find_call_form(task, &json, r) && tn_tools_bind(task, r))) &&
-        encode_json(task, &json, r);
+        (!task->tools || (find_call_form(task, &json, is_rejected, r) &&
+                          (task->call_tools || tn_tools_bind(task, r)))) &&
+        encode_json(task, &json, is_rejected, r);
     tn_buf_fini(&json);
     return is_good;
+}
+
+/* Encodes the conversation, rewritten if the template rejects it for its system messages. */
+static bool encode_any(struct tn_task *task, json_t *conversation, struct tn_refusal *r)
+{
+    const json_t *messages = json_object_get(conversation, "messages");
+    bool is_rejected;
+    if (encode(task, conversation, &is_rejected, r))
+        return true;
+    if (!is_rejected || !tn_late_system_exists(messages))
+        return false;
+    is_rejected = false;
+    struct tn_refusal again = {0};
+    const bool is_good =
+        tn_body_hold_copies(task->server, &task->request, task->request.n_tree, &again) &&
+        tn_json_put(conversation, "messages", tn_late_system_join(messages), &again) &&
+        encode(task, conversation, &is_rejected, &again);
+    if (is_good || !is_rejected)
+        *r = again;
+    return is_good; /* rejected twice: the first reason is about the messages of the request */
 }
 
 bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal *r)
@@ -250,7 +277,7 @@ bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal
                       (!task->tools ||
                        tn_json_put(conversation, "tools", json_incref((json_t *)task->tools),
                                    r)) &&
-                      encode(task, conversation, r) &&
+                      encode_any(task, conversation, r) &&
                       (begun ? tn_begun_answer_append(task, begun, r)
                              : tn_reasoning_begin(task, r));
     json_decref(begun);
