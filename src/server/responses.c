@@ -260,6 +260,12 @@ static void begin_stream(struct tn_task *task)
     send_response(task, "response.in_progress", false);
 }
 
+/* An event, not a comment: clients such as Codex count only events against their timeouts. */
+static void write_heartbeat(struct tn_task *task)
+{
+    send_response(task, "response.in_progress", false);
+}
+
 static void open_item(struct tn_task *task, struct tn_choice *choice)
 {
     send_item(task, "response.output_item.added", NULL, 0, "in_progress");
@@ -339,7 +345,7 @@ static void end_answer(struct tn_task *task, struct tn_buf *out)
 
 static const struct tn_task_format responses_format = {
     .stream_type = "text/event-stream",
-    .heartbeat = ": waiting\n\n",
+    .write_heartbeat = write_heartbeat,
     .streams_arguments = true,
     .error = tn_openai_error,
     .begin_stream = begin_stream,

@@ -525,6 +525,23 @@ class Bursts(command.TestCase):
                 self.assertIn(b"[DONE]" if stream else b'"completion_tokens":40', answer)
             self.assertEqual(server.metric("connections"), 1)
 
+    def test_a_half_close_is_probed_by_a_heartbeat(self):
+        """In /v1/responses heartbeats are events, which count for the timeouts of clients."""
+        with Server() as server:
+            body = json.dumps({"input": "Hi", "max_output_tokens": 400, "stream": True,
+                               "ignore_eos": True}).encode()
+            with server.connect() as s:
+                s.sendall(post_head("/v1/responses", len(body)) + body)
+                answer = s.recv(65536)  # the stream has begun
+                s.shutdown(socket.SHUT_WR)
+                while more := s.recv(65536):
+                    answer += more
+        data = [json.loads(line[6:]) for line in answer.split(b"\n") if line.startswith(b"data: ")]
+        self.assertEqual([e["sequence_number"] for e in data], list(range(len(data))))
+        self.assertEqual([e["response"]["status"] for e in data
+                          if e["type"] == "response.in_progress"], ["in_progress"] * 2)
+        self.assertIn(data[-1]["type"], ("response.completed", "response.incomplete"))
+
 
 class Endings(command.TestCase):
     def setUp(self):
