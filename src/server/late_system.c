@@ -24,7 +24,7 @@ bool tn_late_system_exists(const json_t *messages)
     return false;
 }
 
-/* Copies the first of the messages [begin, end), with this role and the texts of all. */
+/* A message of this role with the texts of the messages [begin, end). */
 static json_t *join(const json_t *messages, size_t begin, size_t end, const char *role)
 {
     struct tn_buf text = {0};
@@ -34,7 +34,7 @@ static json_t *join(const json_t *messages, size_t begin, size_t end, const char
         tn_buf_append_text(&text, text.n_bytes > 0 && n > 0 ? "\n\n" : "");
         tn_buf_append(&text, json_string_value(content), n);
     }
-    json_t *message = json_copy(json_array_get(messages, begin));
+    json_t *message = json_object();
     const bool is_good =
         !text.failed && json_object_set_new(message, "role", json_string(role)) == 0 &&
         json_object_set_new(message, "content",
