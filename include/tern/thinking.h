@@ -39,6 +39,11 @@ const char *tern_thinking_opened_by(const char *prompt_end, size_t n);
 /* The same for a prompt as ids.  TERN_MEMORY. */
 tern_status tern_thinking_opened_by_ids(const char **close, const struct tern_tokenizer *tokenizer,
                                         const struct tern_ids *prompt, struct tern_error *err);
+/* Ends reasoning that a prompt opens: appends `close`, as above, on a separate line
+ * with an empty line after it.  TERN_MEMORY. */
+tern_status tern_thinking_close_ids(struct tern_ids *prompt, const char *close,
+                                    const struct tern_tokenizer *tokenizer,
+                                    struct tern_error *err);
 /* Begins inside reasoning that `close` ends, a tag returned by tern_thinking_opened_by; NULL:
  * begins at the start.  Call before the first push. */
 void tern_thinking_begin_inside(struct tern_thinking *t, const char *close);

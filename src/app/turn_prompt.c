@@ -5,76 +5,62 @@
  */
 #include "turn_prompt.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/json_dump.h"
-#include "tern/thinking.h"
-
-/* {"messages": [...], "kwargs": {...}}, with reasoning off.  false: out of memory. */
-static bool write_conversation(struct tn_buf *out, const struct tern_message *messages, size_t n)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:s%, s:s%}", "role", messages[i].role,
-                                              messages[i].n_role, "content", messages[i].content,
-                                              messages[i].n_content));
-    const bool is_whole = json_array_size(list) == n;
-    json_t *conversation = json_pack("{s:o, s:{s:b, s:b}}", "messages", list, "kwargs",
-                                     "enable_thinking", 0, "thinking", 0);
-    const bool is_written = is_whole && conversation && tn_json_dump(out, conversation);
-    json_decref(conversation);
-    return is_written;
-}
+#include "chat.h"
+#include "tern/conversation.h"
 
 static tern_status encode_without_reasoning(struct tern_ids *ids,
                                             const struct tern_tokenizer *tokenizer,
                                             const struct tn_template *template,
-                                            const struct tern_message *messages, size_t n,
+                                            const char *system, const struct tn_buf *prompt,
                                             struct tern_error *err)
 {
-    struct tn_buf json = {0};
-    tern_status status =
-        write_conversation(&json, messages, n)
-            ? tern_chat_encode_json(tokenizer, template->t, json.data, json.n_bytes,
-                                    &template->params, ids, err)
-            : tn_fail(err, TERN_MEMORY, "no memory for the prompt");
-    tn_buf_fini(&json);
+    static const char off[] = TN_CHAT_THINK_OFF;
+    const struct tern_turn turn = {.role = {"user", 4},
+                                   .content = {tn_buf_bytes(prompt), prompt->n_bytes}};
+    struct tern_conversation *c;
+    tern_status status = tern_conversation_create(&c, err);
+    if (status != TERN_OK)
+        return status;
+    tern_conversation_set_template(c, tokenizer, template->t, &template->params);
+    status = tern_conversation_set_overrides(c, off, sizeof off - 1, err);
+    if (status == TERN_OK && system)
+        status = tern_conversation_set_system(c, system, strlen(system), err);
+    if (status == TERN_OK)
+        status = tern_conversation_add(c, &turn, err);
+    if (status == TERN_OK)
+        status = tern_conversation_encode(c, ids, err);
+    tern_conversation_free(c);
     return status;
 }
 
-/* Closes reasoning that the prompt opens, if any. */
-static tern_status close_reasoning(struct tern_ids *ids, const struct tern_tokenizer *tokenizer,
-                                   struct tern_error *err)
+static tern_status encode(struct tern_ids *ids, const struct tern_tokenizer *tokenizer,
+                          const struct tn_template *template, const char *system,
+                          const struct tn_buf *prompt, struct tern_error *err)
 {
-    const char *close;
-    char text[64];
-    tern_status status = tern_thinking_opened_by_ids(&close, tokenizer, ids, err);
-    if (status != TERN_OK || !close)
-        return status;
-    const int n = snprintf(text, sizeof text, "\n%s\n\n", close);
-    return tern_tokenizer_encode(tokenizer, text, (size_t)n, TERN_ENCODE_PARSE_SPECIAL, ids, err);
+    struct tern_message messages[2];
+    size_t n = 0;
+    if (system)
+        messages[n++] = (struct tern_message){"system", 6, system, strlen(system)};
+    messages[n++] = (struct tern_message){"user", 4, prompt->data, prompt->n_bytes};
+    return tern_chat_encode(tokenizer, template->t, messages, n, &template->params, ids, err);
 }
 
 tern_status tn_turn_encode(struct tern_ids *ids, const struct tn_options *o,
                            const struct tern_tokenizer *tokenizer, const struct tn_buf *prompt,
                            const struct tn_template *template, struct tern_error *err)
 {
-    struct tern_message messages[2];
-    struct tern_chat_reasoning reasoning = {0};
-    tern_status status = TERN_OK;
-    size_t n = 0;
-    if (o->system)
-        messages[n++] = (struct tern_message){"system", 6, o->system, strlen(o->system)};
-    messages[n++] = (struct tern_message){"user", 4, prompt->data, prompt->n_bytes};
-    if (o->schema)
-        status = tern_chat_reasoning(&reasoning, template->t, &template->params, err);
+    struct tern_chat_reasoning reasoning;
+    const char *close;
+    if (!o->schema)
+        return encode(ids, tokenizer, template, o->system, prompt, err);
+    tern_status status = tern_chat_reasoning(&reasoning, template->t, &template->params, err);
     if (status == TERN_OK)
-        status = reasoning.has_switch
-                     ? encode_without_reasoning(ids, tokenizer, template, messages, n, err)
-                     : tern_chat_encode(tokenizer, template->t, messages, n, &template->params, ids,
-                                        err);
-    return status == TERN_OK && o->schema ? close_reasoning(ids, tokenizer, err) : status;
+        status = (reasoning.has_switch ? encode_without_reasoning : encode)(
+            ids, tokenizer, template, o->system, prompt, err);
+    if (status == TERN_OK)
+        status = tern_thinking_opened_by_ids(&close, tokenizer, ids, err);
+    return status == TERN_OK && close ? tern_thinking_close_ids(ids, close, tokenizer, err)
+                                      : status;
 }

@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "template.h"
 
-/* Appends the ids of the turn: --system, the prompt, and the beginning of the answer.  Errors as
- * tern_chat_encode. */
+/* Sets *ids, which are none, to those of the turn: --system, the prompt, and the beginning of the
+ * answer.  Errors as tern_chat_encode. */
 tern_status tn_turn_encode(struct tern_ids *ids, const struct tn_options *o,
                            const struct tern_tokenizer *tokenizer, const struct tn_buf *prompt,
                            const struct tn_template *template, struct tern_error *err);

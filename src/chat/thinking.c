@@ -6,6 +6,7 @@
  */
 #include "tern/thinking.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -71,6 +72,16 @@ tern_status tern_thinking_opened_by_ids(const char **close, const struct tern_to
     *close = tern_thinking_opened_by(text, n_text);
     tern_text_free(text);
     return TERN_OK;
+}
+
+tern_status tern_thinking_close_ids(struct tern_ids *prompt, const char *close,
+                                    const struct tern_tokenizer *tokenizer,
+                                    struct tern_error *err)
+{
+    char text[64];
+    const int n = snprintf(text, sizeof text, "\n%s\n\n", close);
+    return tern_tokenizer_encode(tokenizer, text, (size_t)n, TERN_ENCODE_PARSE_SPECIAL, prompt,
+                                 err);
 }
 
 tern_status tern_thinking_create(struct tern_thinking **out,

@@ -6,7 +6,6 @@
  */
 #include "server/reasoning.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -192,12 +191,11 @@ bool tn_reasoning_is_off(const struct tn_task *task)
 
 bool tn_reasoning_end(struct tn_task *task, struct tn_refusal *r)
 {
-    char text[64];
-    if (!task->reasoning_close)
-        return true;
-    const int n = snprintf(text, sizeof text, "\n%s\n\n", task->reasoning_close);
+    const char *close = task->reasoning_close;
     task->reasoning_close = NULL;
-    return tn_task_encode(task, &task->ids, text, (size_t)n, TERN_ENCODE_PARSE_SPECIAL, r);
+    return !close ||
+           tern_thinking_close_ids(&task->ids, close, tn_task_tokenizer(task), NULL) == TERN_OK ||
+           tn_refuse_memory(r);
 }
 
 bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *r)

@@ -116,8 +116,11 @@ static void call_thinking(void)
     struct tern_chat_reasoning known;
     struct tern_thinking *thinking;
     const struct tern_ids none = {0};
+    struct tern_ids closed = {0};
     const char *close;
     CALL(TERN_OK, tern_thinking_opened_by_ids, &close, tern_model_tokenizer(model), &none);
+    CALL(TERN_OK, tern_thinking_close_ids, &closed, "</think>", tern_model_tokenizer(model));
+    tern_ids_free(&closed);
     CALL(TERN_OK, tern_chat_template_parse, &t, template, strlen(template));
     if (t)
         CALL(TERN_OK, tern_chat_reasoning, &known, t, &params);
