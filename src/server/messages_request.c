@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/json_object.h"
 #include "server/translate.h"
 
 /* ---- parameters ---- */
@@ -69,9 +70,8 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
     struct tn_translation t = {0};
     if (!tn_translation_is_object(request, "output_config", r))
         return NULL;
-    json_t *out = json_copy((json_t *)request);
-    /* jansson omits members when out of memory */
-    t.failed = json_object_size(out) != json_object_size(request);
+    json_t *out = json_object();
+    t.failed = !tn_json_add_missing(out, request);
     for (size_t i = 0; i < TN_COUNT_OF(others); i++)
         json_object_del(out, others[i]);
     tn_translation_format(&t, out, tn_json_member(request, "output_config"));

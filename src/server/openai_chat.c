@@ -226,8 +226,7 @@ static bool encode(struct tn_task *task, const json_t *conversation, bool *is_re
     *is_rejected = false;
     const bool is_good =
         (tn_json_dump(&json, conversation) || tn_refuse_memory(r)) &&
-        (!task->tools || (find_call_form(task, &json, is_rejected, r) &&
-                          (task->call_tools || tn_tools_bind(task, r)))) &&
+        (!task->tools || find_call_form(task, &json, is_rejected, r)) &&
         encode_json(task, &json, is_rejected, r);
     tn_buf_fini(&json);
     return is_good;
@@ -278,6 +277,7 @@ bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal
                        tn_json_put(conversation, "tools", json_incref((json_t *)task->tools),
                                    r)) &&
                       encode_any(task, conversation, r) &&
+                      (!task->tools || tn_tools_bind(task, r)) &&
                       (begun ? tn_begun_answer_append(task, begun, r)
                              : tn_reasoning_begin(task, r));
     json_decref(begun);
