@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/compiler.h"
-#include "tern/grammar.h"
+#include "compile_schema.h"
 
 static struct tern_grammar_part part(const char *before, const char *schema, const char *after,
                                      uint32_t flags, const char *separator)
@@ -43,10 +43,8 @@ static void a_text_fits_one_of_the_parts(void **state)
     assert_int_equal(tern_grammar_from_parts(&g, parts, TN_COUNT_OF(parts), NULL, NULL, NULL),
                      TERN_OK);
     for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
-        size_t n_fit;
         bool is_whole;
-        assert_int_equal(tern_grammar_match(g, cases[i].text, strlen(cases[i].text), &n_fit,
-                                            &is_whole, NULL), TERN_OK);
+        const size_t n_fit = match(g, cases[i].text, &is_whole);
         if (is_whole != cases[i].is_whole || n_fit != cases[i].n_fit)
             fail_msg("%s: %zu bytes fit", cases[i].text, n_fit);
     }
@@ -76,11 +74,9 @@ static void a_preamble_ends_with_the_first_tag(void **state)
     for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
         const struct tern_grammar_preamble preamble = {cases[i].open, cases[i].close};
         struct tern_grammar *g;
-        size_t n_fit;
         bool is_whole;
         assert_int_equal(tern_grammar_from_parts(&g, &one, 1, &preamble, NULL, NULL), TERN_OK);
-        assert_int_equal(tern_grammar_match(g, cases[i].text, strlen(cases[i].text), &n_fit,
-                                            &is_whole, NULL), TERN_OK);
+        const size_t n_fit = match(g, cases[i].text, &is_whole);
         if (is_whole != cases[i].is_whole || n_fit != cases[i].n_fit)
             fail_msg("%zu, %s: %zu bytes fit", i, cases[i].text, n_fit);
         tern_grammar_free(g);
