@@ -74,14 +74,20 @@ static json_t *translate_tool(struct tn_translation *t, const json_t *tool, cons
     return o;
 }
 
+/* Checks the type of entry i of a list. */
+static bool check_type(const json_t *tool, size_t i, const struct tn_tool_form *form,
+                       struct tn_refusal *r)
+{
+    const char *type = json_string_value(tn_json_member(tool, "type"));
+    return (type ? strcmp(type, form->type) == 0 : form->is_default) ||
+           tn_refuse(r, 400, "tools",
+                     "\"tools\": entry %zu has the type \"%.60s\", supported is \"%s\"", i,
+                     type ? type : "", form->type);
+}
+
 static bool add_tool(struct tn_translation *t, json_t *list, const json_t *tool,
                      const struct tn_tool_form *form, const char *group, struct tn_refusal *r)
 {
-    const char *type = json_string_value(tn_json_member(tool, "type"));
-    if (type ? strcmp(type, form->type) != 0 : !form->is_default)
-        return tn_refuse(r, 400, "tools",
-                         "\"tools\": entry %zu has the type \"%.60s\", supported is \"%s\"",
-                         json_array_size(list), type ? type : "", form->type);
     if (json_array_size(list) >= TN_MAX_TOOLS)
         return tn_tools_refuse_number(r);
     json_t *translated = translate_tool(t, tool, form->schema_key);
@@ -102,9 +108,11 @@ static bool add_group(struct tn_translation *t, json_t *list, const json_t *grou
         return tn_refuse(r, 400, "tools",
                          "\"tools\": a \"%s\" needs \"tools\" and a \"name\" of at most %u bytes",
                          form->group, MAX_GROUP_NAME);
-    for (size_t i = 0; i < json_array_size(tools); i++)
-        if (!add_tool(t, list, json_array_get(tools, i), form, name, r))
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        if (!check_type(tool, i, form, r) || !add_tool(t, list, tool, form, name, r))
             return false;
+    }
     return true;
 }
 
@@ -130,7 +138,7 @@ bool tn_translation_tools(struct tn_translation *t, json_t *out, const json_t *r
             continue;
         if (!(form->group && tn_json_has_type(tool, form->group)
                   ? add_group(t, list, tool, form, r)
-                  : add_tool(t, list, tool, form, NULL, r)))
+                  : check_type(tool, i, form, r) && add_tool(t, list, tool, form, NULL, r)))
             return false;
     }
     return true;

@@ -154,6 +154,9 @@ class Responses(serving.TestCase):
                           dict(group, tools={}), dict(group, tools=[group])):
                 error = self.ask(400, server=server, tools=[wrong])["error"]
                 self.assertEqual(error["param"], "tools")
+            error = self.ask(400, server=server, tools=[{"type": "web_search"}, TOOLS[0],
+                                                        {"type": "custom"}])["error"]
+            self.assertIn('entry 2 has the type "custom"', error["message"])
 
     def test_refusals(self):
         for param, more in (
