@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "file/model_file.h"
+#include "kern/bit_planes.h"
 
 #define HIDDEN 64u
 #define FFN 96u
@@ -196,20 +197,42 @@ static void fill(unsigned char *bytes, size_t n, uint32_t layout, struct tn_rng 
     }
 }
 
+/* Real planes, with several shifts: a search of the head relies on their norms. */
+static tern_status write_planes(struct tn_mwriter *w, uint32_t i, const struct shape *shape,
+                                struct tn_rng *rng, struct tern_error *err)
+{
+    static_assert(VOCAB <= TERN_PLANE_BLOCK_ROWS, "one block");
+    static int8_t q[VOCAB * HIDDEN];
+    static uint8_t packed[VOCAB * HIDDEN];
+    static union {
+        float f[VOCAB];
+        unsigned char bytes[VOCAB * 5 * sizeof(float) + HIDDEN + VOCAB];
+    } scales;
+    const uint32_t n_planes = tn_layout_planes(shape->layout);
+    const int32_t max = tn_bit_planes_max(n_planes);
+    const size_t scale_bytes =
+        (size_t)tn_layout_scale_bytes(shape->layout, shape->rows, shape->cols);
+    for (uint32_t r = 0; r < VOCAB; r++) {
+        const int32_t factor = 1 << r % 7, n = max / factor;
+        for (uint32_t c = 0; c < HIDDEN; c++) {
+            const int32_t random = (int32_t)(tn_rng_next(rng) % (uint64_t)(2 * n + 1));
+            q[r * HIDDEN + c] = (int8_t)(factor * (random - n));
+        }
+        scales.f[r] = 0.002f * (0.5f + tn_rng_f32(rng));
+    }
+    tn_bit_planes_offsets(tn_bit_planes_place_offsets(&scales, VOCAB, n_planes), q, VOCAB, HIDDEN);
+    tn_bit_planes_pack(packed, &scales, q, 0, VOCAB, VOCAB, HIDDEN, n_planes);
+    tern_status status =
+        tn_mwriter_append(w, i, packed, tn_bit_planes_block_bytes(VOCAB, HIDDEN, n_planes), err);
+    return status ? status : tn_mwriter_append_scales(w, i, &scales, scale_bytes, err);
+}
+
 static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct shape *shape,
                                 struct tn_rng *rng, struct tern_error *err)
 {
-    /* In planes the norms and offsets stay zero; the rows have every bit pattern. */
-    union {
-        float f[VOCAB];
-        unsigned char bytes[VOCAB * 5 * sizeof(float) + HIDDEN + VOCAB];
-    } scales = {.bytes = {0}};
-    const size_t scale_bytes =
-        (size_t)tn_layout_scale_bytes(shape->layout, shape->rows, shape->cols);
-    scales.f[0] = 0.5f;
-    scales.f[VOCAB - 1] = 0.25f;
-    for (uint32_t r = 0; r < VOCAB && tn_layout_planes(shape->layout); r++)
-        scales.bytes[scale_bytes - VOCAB + r] = (unsigned char)(r % 16);
+    if (tn_layout_planes(shape->layout))
+        return write_planes(w, i, shape, rng, err);
+    const float scales[VOCAB] = {0.5f, [VOCAB - 1] = 0.25f};
     unsigned char part[100]; /* a size that divides nothing evenly */
     uint64_t n_bytes;
     const struct tern_file_tensor t = {.layout = shape->layout, .rows = shape->rows,
@@ -227,7 +250,7 @@ static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct s
     if (shape->layout >= TERN_LAYOUT_T2)
         tn_mwriter_add_tensor_facts(w, i, 0.5f, 7);
     return scale_kind(shape->layout) == TERN_SCALE_ROW
-               ? tn_mwriter_append_scales(w, i, &scales, scale_bytes, err)
+               ? tn_mwriter_append_scales(w, i, scales, sizeof scales, err)
                : TERN_OK;
 }
 
