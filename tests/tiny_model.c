@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "file/model_file.h"
@@ -203,7 +204,6 @@ static tern_status write_planes(struct tn_mwriter *w, uint32_t i, const struct s
 {
     static_assert(VOCAB <= TERN_PLANE_BLOCK_ROWS, "one block");
     static int8_t q[VOCAB * HIDDEN];
-    static uint8_t packed[VOCAB * HIDDEN];
     static union {
         float f[VOCAB];
         unsigned char bytes[VOCAB * 5 * sizeof(float) + HIDDEN + VOCAB];
@@ -212,6 +212,10 @@ static tern_status write_planes(struct tn_mwriter *w, uint32_t i, const struct s
     const int32_t max = tn_bit_planes_max(n_planes);
     const size_t scale_bytes =
         (size_t)tn_layout_scale_bytes(shape->layout, shape->rows, shape->cols);
+    const size_t n_packed = tn_bit_planes_block_bytes(VOCAB, HIDDEN, n_planes);
+    uint8_t *packed = tn_alloc(n_packed);
+    if (!packed)
+        return TERN_MEMORY;
     for (uint32_t r = 0; r < VOCAB; r++) {
         const int32_t factor = 1 << r % 7, n = max / factor;
         for (uint32_t c = 0; c < HIDDEN; c++) {
@@ -222,8 +226,8 @@ static tern_status write_planes(struct tn_mwriter *w, uint32_t i, const struct s
     }
     tn_bit_planes_offsets(tn_bit_planes_place_offsets(&scales, VOCAB, n_planes), q, VOCAB, HIDDEN);
     tn_bit_planes_pack(packed, &scales, q, 0, VOCAB, VOCAB, HIDDEN, n_planes);
-    tern_status status =
-        tn_mwriter_append(w, i, packed, tn_bit_planes_block_bytes(VOCAB, HIDDEN, n_planes), err);
+    tern_status status = tn_mwriter_append(w, i, packed, n_packed, err);
+    tn_free(packed);
     return status ? status : tn_mwriter_append_scales(w, i, &scales, scale_bytes, err);
 }
 
