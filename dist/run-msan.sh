@@ -107,7 +107,7 @@ END
 clang $flags -c "$folder/wraps.c" -o "$folder/wraps.o"
 export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig"
 cmake -S . -B "$folder" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O1 -g' -DTERN_SANITIZE=memory \
+    -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O1 -g1' -DTERN_SANITIZE=memory \
     -DCMAKE_EXE_LINKER_FLAGS="$wraps $folder/wraps.o" -DTERN_BENCH=OFF ${TERN_MSAN_CMAKE:-} \
     >"$folder/cmake.log" 2>&1 ||
     { tail -n 30 "$folder/cmake.log" >&2; die "cmake failed"; }
