@@ -3,8 +3,8 @@
 # Defines "release": the flags of every optimised build, for the preset, for a build without one,
 # and for the archives.  Included before project().
 #
-#   RelWithDebInfo   the default: optimised code with line numbers for debuggers (-g, with variables,
-#                    takes half as long again to build)
+#   RelWithDebInfo   the default: optimised code with line numbers for debuggers; with variables
+#                    (-g) a build takes half as long again
 #   Release          the same code without it; for release archives
 if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)  # not as a subproject
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Release, RelWithDebInfo or Debug")
