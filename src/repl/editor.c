@@ -95,6 +95,16 @@ static void show_entry(struct tn_editor *ed, size_t i)
 
 /* ---- search ---- */
 
+/* `result`: "search" or "not found". */
+static void show_query(struct tn_search *s, const char *result)
+{
+    tn_buf_clear(&s->prompt);
+    tn_buf_printf(&s->prompt, "%s: ", result);
+    tn_buf_append(&s->prompt, s->query.data, s->query.n_bytes);
+    tn_buf_append_text(&s->prompt, " | ");
+    (void)tn_buf_text(&s->prompt);
+}
+
 static void find(struct tn_editor *ed, size_t from, bool is_newer)
 {
     struct tn_search *s = &ed->search;
@@ -104,11 +114,7 @@ static void find(struct tn_editor *ed, size_t from, bool is_newer)
         s->i_found = i;
         s->at = at;
     }
-    tn_buf_clear(&s->prompt);
-    tn_buf_append_text(&s->prompt, i < ed->history.n_entries ? "search: " : "not found: ");
-    tn_buf_append(&s->prompt, s->query.data, s->query.n_bytes);
-    tn_buf_append_text(&s->prompt, " | ");
-    (void)tn_buf_text(&s->prompt);
+    show_query(s, i < ed->history.n_entries ? "search" : "not found");
 }
 
 static void begin_search(struct tn_editor *ed)
@@ -117,8 +123,7 @@ static void begin_search(struct tn_editor *ed)
     ed->search.i_found = ed->history.n_entries;
     ed->search.at = 0;
     tn_buf_clear(&ed->search.query);
-    find(ed, 0, false); /* shows an empty query */
-    ed->search.i_found = ed->history.n_entries;
+    show_query(&ed->search, "search");
 }
 
 static void end_search(struct tn_editor *ed, bool takes_entry)

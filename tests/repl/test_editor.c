@@ -260,6 +260,7 @@ static void history_and_search(void **state)
         press(&ed, TN_KEY_DOWN, NULL);
     assert_string_equal(tn_buf_text(&ed.edit.text), "typed");
     press(&ed, TN_KEY_SEARCH, NULL);
+    assert_string_equal(tn_buf_text(&ed.search.prompt), "search:  | "); /* of nothing yet */
     press(&ed, TN_KEY_TEXT, "ir");
     assert_int_equal(ed.search.i_found, 2);
     press(&ed, TN_KEY_SEARCH, NULL);
