@@ -113,6 +113,24 @@ static bool add_escaped(struct tn_buf *out, const struct tn_history_entry *entry
     return tn_buf_append(out, "\n", 1) && !out->failed;
 }
 
+/* The bytes that add_escaped appends. */
+static size_t escaped_bytes(const struct tn_history_entry *entry)
+{
+    size_t n = entry->n_bytes + 1;
+    for (size_t i = 0; i < entry->n_bytes; i++)
+        n += entry->text[i] == '\\' || entry->text[i] == '\n';
+    return n;
+}
+
+/* The oldest entry with which the file is still short enough to be read again. */
+static size_t first_to_keep(const struct tn_history *h)
+{
+    size_t i = h->n_entries, n_left = MAX_FILE_BYTES;
+    while (i > 0 && escaped_bytes(&h->entries[i - 1]) <= n_left)
+        n_left -= escaped_bytes(&h->entries[--i]);
+    return i;
+}
+
 static bool add_line(struct tn_history *h, struct tn_buf *entry, const char *line, size_t n)
 {
     struct tn_buf clean = {0};
@@ -203,7 +221,7 @@ tern_status tn_history_save(struct tn_history *h, struct tern_error *err)
     for (size_t i = h->n_entries - h->n_unsaved; ok && i < h->n_entries; i++)
         if (h->entries[i].n_bytes <= TN_HISTORY_MAX_SAVED)
             ok = tn_history_add(&all, h->entries[i].text, h->entries[i].n_bytes);
-    for (size_t i = 0; ok && i < all.n_entries; i++)
+    for (size_t i = first_to_keep(&all); ok && i < all.n_entries; i++)
         ok = add_escaped(&bytes, &all.entries[i]);
     if (!status)
         status = ok ? tn_file_write_private(h->path, bytes.data, bytes.n_bytes, err)

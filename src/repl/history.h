@@ -38,7 +38,8 @@ bool tn_history_add(struct tn_history *h, const char *text, size_t n);
 /* Reads the file at `path`, which is used from now on and must outlive h; a missing file is fine.
  * TERN_INPUT: it is no history, because it contains NUL or more than TN_HISTORY_ENTRIES lines. */
 tern_status tn_history_open(struct tn_history *h, const char *path, struct tern_error *err);
-/* Writes the unsaved entries to the file; does nothing without a file. */
+/* Writes the unsaved entries to the file, without the oldest ones if it would be too long to be
+ * read; does nothing without a file. */
 tern_status tn_history_save(struct tn_history *h, struct tern_error *err);
 
 /* The newest entry with index < from (is_newer: the oldest with index > from) that contains the n

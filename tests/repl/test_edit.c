@@ -475,6 +475,30 @@ static void other_files_are_not_replaced(void **state)
     tn_file_remove(HISTORY);
 }
 
+/* Every line break takes two bytes in the file, which may have 64 MiB. */
+static void the_file_can_always_be_read_again(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_history h = {0}, again = {0};
+    static char text[TN_HISTORY_MAX_SAVED];
+    memset(text, '\n', sizeof text);
+    assert_int_equal(tn_history_open(&h, HISTORY, &err), TERN_OK);
+    for (int i = 0; i < 520; i++) {
+        text[0] = (char)('a' + i % 26);
+        assert_true(tn_history_add(&h, text, sizeof text));
+    }
+    assert_int_equal(tn_history_save(&h, &err), TERN_OK);
+    assert_int_equal(tn_history_open(&again, HISTORY, &err), TERN_OK);
+    assert_in_range(again.n_entries, 500, 519);
+    assert_int_equal(again.entries[again.n_entries - 1].text[0], text[0]);
+    add(&h, "new");
+    assert_int_equal(tn_history_save(&h, &err), TERN_OK);
+    tn_history_fini(&h);
+    tn_history_fini(&again);
+    tn_file_remove(HISTORY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +520,7 @@ int main(void)
         cmocka_unit_test(history_lies_in_a_file),
         cmocka_unit_test(a_strange_history_is_shown_clean),
         cmocka_unit_test(other_files_are_not_replaced),
+        cmocka_unit_test(the_file_can_always_be_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
