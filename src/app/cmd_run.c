@@ -89,7 +89,8 @@ static tern_status read_schema(struct tern_grammar **out, const char *path, stru
     tern_status status = tn_file_read_all(&text, &n, path, TERN_GRAMMAR_MAX_SCHEMA, err);
     if (status != TERN_OK)
         return status;
-    status = tern_grammar_from_schema(out, text, n, 0, err);
+    const size_t start = tn_prompt_mark(text, n);
+    status = tern_grammar_from_schema(out, text + start, n - start, 0, err);
     if (status != TERN_OK)
         tn_fail_prefix(err, path);
     tn_free(text);

@@ -17,6 +17,7 @@
 #include "plat/net.h"
 #include "plat/plat.h"
 #include "plat/sandbox.h"
+#include "prompt.h"
 #include "server/server.h"
 
 #define MAX_KEY_BYTES 512u
@@ -118,8 +119,10 @@ static tern_status read_key(struct serve *s, struct tern_error *err)
                    ? take_key(s, variable, strlen(variable), "$TERN_API_KEY", err)
                    : TERN_OK;
     tern_status status = tn_file_read_all(&text, &n, s->o->api_key_file, 4096, err);
-    if (status == TERN_OK)
-        status = take_key(s, text, n, s->o->api_key_file, err);
+    if (status == TERN_OK) {
+        const size_t start = tn_prompt_mark(text, n);
+        status = take_key(s, text + start, n - start, s->o->api_key_file, err);
+    }
     tn_free(text);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "output.h"
 #include "plat/plat.h"
+#include "prompt.h"
 
 #define MAX_TEMPLATE_BYTES ((size_t)1 << 20)
 
@@ -80,7 +81,8 @@ static tern_status read_template(struct tern_chat_template **out, const char *pa
     tern_status status = tn_file_read_all(&source, &n, path, MAX_TEMPLATE_BYTES, err);
     if (status != TERN_OK)
         return status;
-    status = tern_chat_template_parse(out, source, n, err);
+    const size_t start = tn_prompt_mark(source, n);
+    status = tern_chat_template_parse(out, source + start, n - start, err);
     tn_free(source);
     if (status != TERN_OK)
         tn_fail_prefix(err, path);

@@ -49,6 +49,11 @@ class RunSchema(command.TestCase):
                            "--threads", n).out for n in ("1", "2")]
         self.assertEqual(threads[0], threads[1])
 
+    def test_a_byte_order_mark_is_skipped(self):
+        self.write("\ufeff" + json.dumps({"enum": [42]}))
+        done = self.ok("run", self.model, "-p", "Hi", "-n", "9", "--schema", self.path)
+        self.assertEqual(json.loads(done.out), 42)
+
     def test_a_model_that_reasons_answers_at_once(self):
         """The template turns reasoning off, or the prompt closes what it opened."""
         self.write({"type": "boolean"})

@@ -66,6 +66,10 @@ class Prompts(command.TestCase):
 
     def test_byte_order_marks(self):
         self.assertEqual(self.greedy("-f", self.file(b"\xef\xbb\xbfHi")), self.greedy("-p", "Hi"))
+        template = b"{{ messages[0].content }}"
+        marked, plain = (self.prompt_tokens("-p", "Hi", "--template", self.file(mark + template))
+                         for mark in (b"\xef\xbb\xbf", b""))
+        self.assertEqual(marked, plain)
         for data in ("Hi".encode("utf-16"), b"\xfe\xff\0H\0i"):
             self.assertIn("UTF-16", self.refused(5, "run", self.model, "-f", self.file(data)))
 

@@ -100,6 +100,16 @@ class Command(command.TestCase):
         self.refused(2, "serve", command.model(), "--api-key-file", empty)
         self.refused(5, "serve", command.model(), "--api-key-file", empty + ".none")
 
+    def test_a_key_from_a_file(self):
+        path = command.scratch("key")
+        for data in (b"k", b"k\n", b"\xef\xbb\xbfk\r\n"):
+            with open(path, "wb") as f:
+                f.write(data)
+            with self.subTest(data=data), Server("--api-key-file", path) as server:
+                self.assertEqual(server.get("/v1/models")[0], 401)
+                server.key = "k"
+                self.assertEqual(server.get("/v1/models")[0], 200)
+
     def test_overlong_requests_are_refused(self):
         error = self.refused(3, "serve", command.model(), "--ram", "48M", "--parallel", "64", "-q")
         self.assertIn("64 answers", error)
