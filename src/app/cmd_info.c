@@ -166,13 +166,6 @@ static json_t *integer(uint64_t n)
     return json_integer((json_int_t)n);
 }
 
-/* null also if the text is not UTF-8. */
-static json_t *text_or_null(const char *text)
-{
-    json_t *string = text ? json_string(text) : NULL;
-    return string ? string : json_null();
-}
-
 static json_t *stop_ids(const struct tern_model_config *c)
 {
     json_t *list = json_array();
@@ -213,8 +206,8 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
 {
     const struct tern_model_config *c = tern_model_config(model);
     json_t *root = json_object();
-    json_object_set_new(root, "name", text_or_null(info->name));
-    json_object_set_new(root, "architecture", text_or_null(info->architecture));
+    json_object_set_new(root, "name", tn_json_io_text(info->name));
+    json_object_set_new(root, "architecture", tn_json_io_text(info->architecture));
     json_object_set_new(root, "n_layer", integer(c->n_layer));
     json_object_set_new(root, "hidden", integer(c->hidden));
     json_object_set_new(root, "ffn", integer(c->ffn));
@@ -224,13 +217,13 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "vocab", integer(c->vocab));
     json_object_set_new(root, "context", integer(c->context));
     json_object_set_new(root, "n_params", integer(c->n_params));
-    json_object_set_new(root, "layout", text_or_null(info->layout));
-    json_object_set_new(root, "head", text_or_null(info->head));
+    json_object_set_new(root, "layout", tn_json_io_text(info->layout));
+    json_object_set_new(root, "head", tn_json_io_text(info->head));
     json_object_set_new(root, "tied", json_boolean(c->is_tied));
     json_object_set_new(root, "inputs", json_string(c->inputs));
     json_object_set_new(root, "rotated", integer(info->n_rotated));
     json_object_set_new(root, "rotation_block", integer(info->rotation_block));
-    json_object_set_new(root, "template", text_or_null(info->template_name));
+    json_object_set_new(root, "template", tn_json_io_text(info->template_name));
     json_object_set_new(root, "bos",
                         c->bos_id == TERN_NO_ID ? json_null() : integer(c->bos_id));
     json_object_set_new(root, "stop_ids", stop_ids(c));

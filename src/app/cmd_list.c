@@ -104,7 +104,7 @@ static tern_status print_json(const struct row *rows, size_t n, struct tern_erro
     for (size_t i = 0; i < n; i++) {
         json_t *row = json_object();
         json_object_set_new(row, "name", json_string(rows[i].known->name));
-        json_object_set_new(row, "path", json_string(rows[i].known->path));
+        json_object_set_new(row, "path", tn_json_io_text(rows[i].known->path));
         json_object_set_new(row, "architecture", json_string(rows[i].family));
         json_object_set_new(row, "n_params", json_integer((json_int_t)rows[i].n_params));
         json_object_set_new(row, "file_bytes", json_integer((json_int_t)rows[i].file_bytes));

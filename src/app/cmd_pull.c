@@ -95,7 +95,7 @@ static tern_status print_path(const struct job *job, struct tern_error *err)
     if (!job->o->json)
         return TERN_OK;
     json_t *line = json_object();
-    json_object_set_new(line, "path", json_string(job->path));
+    json_object_set_new(line, "path", tn_json_io_text(job->path));
     return tn_json_io_print(line, err);
 }
 

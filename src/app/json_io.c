@@ -64,6 +64,12 @@ tern_status tn_json_io_read(json_t **value, const char *name, const char *text, 
     return status == TERN_OK ? TERN_OK : tn_fail(err, TERN_USAGE, "%s", why.detail);
 }
 
+json_t *tn_json_io_text(const char *text)
+{
+    json_t *string = text ? json_string(text) : NULL;
+    return string ? string : json_null();
+}
+
 json_t *tn_json_io_part(const char *text)
 {
     json_t *value;

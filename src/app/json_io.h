@@ -26,6 +26,9 @@ tern_status tn_json_io_print(json_t *value, struct tern_error *err);
 tern_status tn_json_io_read(json_t **value, const char *name, const char *text, size_t n,
                             size_t flags, struct tern_error *err);
 
+/* A string; null if the text is NULL or not UTF-8, such as a path on a system without UTF-8. */
+json_t *tn_json_io_text(const char *text);
+
 /* A value to be printed as part of another; NULL: the text contains none.  If memory was short,
  * printing fails. */
 json_t *tn_json_io_part(const char *text);

@@ -106,6 +106,16 @@ class List(command.TestCase):
         self.assertEqual(["alpha", "na\u00efve model"],
                          [row["name"] for row in self.ours(json.loads(result.text))])
 
+    def test_a_folder_that_is_not_utf8(self):
+        if not command.NATIVE or sys.platform in ("win32", "darwin"):
+            self.skipTest("names are UTF-8 there")
+        folder = os.path.join(os.fsencode(scratch("folder")), b"bad\xff")
+        os.makedirs(folder)
+        shutil.copy(command.model(), os.path.join(folder, b"beta.tern"))
+        env = self.environment(TERN_MODELS=os.fsdecode(folder))
+        rows = json.loads(self.ok("list", "--json", env=env).text)
+        self.assertIsNone(next(row for row in rows if row["name"] == "beta")["path"])
+
     def test_nothing(self):
         empty = scratch("empty")
         os.makedirs(empty)
