@@ -75,8 +75,8 @@ class Interrupted(Pull):
             servers[1].actions.append(("", lambda h: h.send_file(data)))
 
         def leave(handler):
+            servers[0].close()  # first: nobody must answer once the connection is cut
             handler.cut(data, 5000000)
-            servers[0].close()
             threading.Timer(1.5, come_back).start()
             return True
         servers[0].actions.append(("", leave))
