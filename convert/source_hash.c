@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "convert/hf/hf_config.h"
 #include "plat/plat.h"
 
 #define HEAD_BYTES ((size_t)65536)
@@ -28,8 +29,8 @@ struct names {
     bool failed;
 };
 
-/* The endings of the files that the conversion of a folder reads. */
-static const char *const endings[] = {".safetensors", ".json", ".jinja", NULL};
+/* The endings of the files that the conversion of a folder reads, besides TN_POOLING_FILE. */
+static const char *const endings[] = {".safetensors", ".json", ".jinja", "merges.txt", NULL};
 
 static bool add_name(void *arg, const char *name)
 {
@@ -83,6 +84,19 @@ static tern_status add_file(XXH3_state_t *state, const char *path, const char *n
     return status;
 }
 
+/* Adds a file of the folder if it exists. */
+static tern_status add_if_there(XXH3_state_t *state, const char *folder, const char *name,
+                                struct tern_error *err)
+{
+    char *file = tn_path_join(folder, name);
+    if (!file)
+        return tn_fail(err, TERN_MEMORY, "no memory for a path");
+    tern_status status =
+        tn_path_kind(file) == TN_PATH_FILE ? add_file(state, file, name, err) : TERN_OK;
+    tn_free(file);
+    return status;
+}
+
 static tern_status add_folder(XXH3_state_t *state, const char *path, struct tern_error *err)
 {
     struct names names = {0};
@@ -93,16 +107,10 @@ static tern_status add_folder(XXH3_state_t *state, const char *path, struct tern
         status = tn_fail(err, TERN_MEMORY, "no memory for the names of files in \"%s\"", path);
     if (names.n)
         qsort(names.items, names.n, sizeof *names.items, by_name);
-    for (size_t i = 0; i < names.n && status == TERN_OK; i++) {
-        char *file = tn_path_join(path, names.items[i]);
-        if (!file)
-            status = tn_fail(err, TERN_MEMORY, "no memory for a path");
-        else if (tn_path_kind(file) == TN_PATH_FILE)
-            status = add_file(state, file, names.items[i], err);
-        tn_free(file);
-    }
+    for (size_t i = 0; i < names.n && status == TERN_OK; i++)
+        status = add_if_there(state, path, names.items[i], err);
     free_names(&names);
-    return status;
+    return status == TERN_OK ? add_if_there(state, path, TN_POOLING_FILE, err) : status;
 }
 
 /* ---- GGUF files in parts ---- */

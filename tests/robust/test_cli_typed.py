@@ -170,6 +170,17 @@ class Sources(command.TestCase):
         self.assertNotIn(earlier, self.models())
         self.assertEqual(self.run_folder().err, "")
 
+    def test_files_with_other_endings_belong_to_the_source(self):
+        self.run_folder()
+        for n, name in enumerate(("merges.txt", os.path.join("1_Pooling", "config.json")), 2):
+            path = os.path.join(self.folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("{}")
+            with self.subTest(name=name):
+                self.assertIn("is converted once into", self.run_folder().err)
+                self.assertEqual(len(self.models()), n)
+
     def test_a_moved_source_is_not(self):
         self.run_folder()
         parent = scratch(f"moved-{self._testMethodName}")
