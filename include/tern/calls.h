@@ -54,6 +54,8 @@ void tern_calls_free(struct tern_calls *calls);
  * read as JSON is JSON.  With them, in the tagged form, an object that calls one of the functions
  * counts without tags too: at the start of the answer or after a call, and in a block of code. */
 void tern_calls_set_tools(struct tern_calls *calls, const struct tern_call_tools *tools);
+/* Before the first push: reports the first call only, and discards what follows it. */
+void tern_calls_set_single(struct tern_calls *calls);
 /* Takes more of the answer; holds back text that may belong to a call.  TERN_MEMORY. */
 tern_status tern_calls_push(struct tern_calls *calls, const char *text, size_t n,
                             struct tern_error *err);

@@ -45,6 +45,7 @@ struct tern_calls {
     bool has_text;  /* text was emitted */
     bool has_words; /* of which something other than white space, after the last call */
     bool is_inside_line; /* the text, if any, does not end with a line feed */
+    bool is_single; /* discards what follows the first call */
 };
 
 /* ---- text ---- */
@@ -230,9 +231,18 @@ static bool step_fence(struct tern_calls *c)
     return true;
 }
 
+static bool is_past_single(const struct tern_calls *c)
+{
+    return c->is_single && c->reader.n_calls > 0;
+}
+
 /* Decides as much as possible.  false: more input is needed. */
 static bool step_tagged(struct tern_calls *c, tern_status *status)
 {
+    if (is_past_single(c)) {
+        drop(c, c->held.n_bytes);
+        return false;
+    }
     switch (c->place) {
     case PLACE_TEXT:
         return find_call(c);
@@ -332,6 +342,11 @@ tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form,
 void tern_calls_set_tools(struct tern_calls *c, const struct tern_call_tools *tools)
 {
     c->reader.tools = tools;
+}
+
+void tern_calls_set_single(struct tern_calls *c)
+{
+    c->is_single = true;
 }
 
 void tern_calls_free(struct tern_calls *c)

@@ -35,6 +35,8 @@ static bool take_answer(const struct tn_task *task, struct tn_choice *choice, co
                               NULL) != TERN_OK)
             return false;
         tern_calls_set_tools(choice->calls, task->call_tools);
+        if (task->is_single_call)
+            tern_calls_set_single(choice->calls);
     }
     if (tern_calls_push(choice->calls, text, n, NULL) != TERN_OK)
         return false;
@@ -161,6 +163,13 @@ const char *tn_choice_more_arguments(const struct tn_choice *choice)
         return "";
     return tern_calls_get(choice->calls, choice->n_calls_sent - 1).arguments +
            choice->n_arguments_sent;
+}
+
+bool tn_choice_stops_at_call(const struct tn_task *task, const struct tn_choice *choice)
+{
+    const struct tern_generate_result *result = &choice->job.result;
+    return task->is_single_call && task->call_form == TERN_CALLS_TAGGED &&
+           result->stop == TERN_STOP_STRING && result->i_stop_string + 1 == task->gen.n_stops;
 }
 
 const char *tn_choice_finish(const struct tn_choice *choice)

@@ -21,6 +21,8 @@ static bool add_choice(struct tn_translation *t, json_t *out, const json_t *requ
     const char *type = json_string_value(tn_json_member(choice, "type"));
     if (!choice)
         return true;
+    if (json_is_true(tn_json_member(choice, "disable_parallel_tool_use")))
+        tn_translation_set(t, out, "parallel_tool_calls", json_false());
     if (type && strcmp(type, "tool") == 0) {
         tn_translation_set(t, out, "tool_choice", tn_translation_function(t, choice));
         return true;
@@ -66,7 +68,7 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
 {
     static const char *const others[] = {"stop", "n", "tools", "tool_choice", "stream_options",
                                          "response_format", "reasoning_effort",
-                                         "chat_template_kwargs"};
+                                         "chat_template_kwargs", "parallel_tool_calls"};
     struct tn_translation t = {0};
     if (!tn_translation_is_object(request, "output_config", r))
         return NULL;

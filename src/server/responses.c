@@ -155,7 +155,7 @@ static void append_response(struct tn_buf *out, const struct tn_task *task, bool
                   "{\"id\":\"resp_%s\",\"object\":\"response\",\"created_at\":%" PRId64
                   ",\"status\":\"%s\",\"background\":false,\"error\":null,"
                   "\"incomplete_details\":%s,\"previous_response_id\":null,\"store\":false,"
-                  "\"parallel_tool_calls\":true,\"truncation\":\"disabled\","
+                  "\"truncation\":\"disabled\","
                   "\"temperature\":%g,\"top_p\":%g,\"max_output_tokens\":%u,\"model\":",
                   task->id, task->created, status,
                   status[0] == 'i' && is_whole ? "{\"reason\":\"max_output_tokens\"}" : "null",
@@ -168,6 +168,7 @@ static void append_response(struct tn_buf *out, const struct tn_task *task, bool
     append_echo(out, task, "text", "{\"format\":{\"type\":\"text\"}}");
     append_echo(out, task, "tools", "[]");
     append_echo(out, task, "tool_choice", "\"auto\"");
+    append_echo(out, task, "parallel_tool_calls", "true");
     tn_buf_append_text(out, ",\"output\":[");
     if (is_whole)
         append_items(out, task);

@@ -103,6 +103,7 @@ struct tn_task {
     const json_t *tools; /* that the model may call; NULL: none */
     enum tern_call_form call_form;
     struct tern_call_tools *call_tools; /* the tools, for what separates calls from the text */
+    bool is_single_call;    /* an answer has at most one call */
     bool must_call;         /* a tool call is forced */
     const char *must_name;  /* the forced tool; NULL: any */
     enum tn_reasoning reasoning;
@@ -181,6 +182,8 @@ static inline size_t tn_choice_n_calls(const struct tn_choice *choice)
 }
 /* The arguments of the last sent call that were not sent yet. */
 const char *tn_choice_more_arguments(const struct tn_choice *choice);
+/* Did the closing tag of a single call end the answer, and no stop string of the request? */
+bool tn_choice_stops_at_call(const struct tn_task *task, const struct tn_choice *choice);
 /* "stop", or "length" if a limit cut the text. */
 const char *tn_choice_finish(const struct tn_choice *choice);
 /* Entries of token i. */

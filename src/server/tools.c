@@ -141,7 +141,7 @@ bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal 
 bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
 {
     const json_t *tools;
-    bool is_off;
+    bool is_off, is_parallel = true;
     if (!tn_tools_list(&tools, task->body, r))
         return false;
     if (json_array_size(tools) == 0)
@@ -151,11 +151,13 @@ bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
             return tn_refuse(r, 400, "tools",
                              "\"tools\": entry %zu is no {\"type\":\"function\",\"function\":"
                              "{\"name\":...}}", i);
-    if (!read_choice(task, &tools, &is_off, r))
+    if (!read_choice(task, &tools, &is_off, r) ||
+        !tn_json_get_bool(task->body, "parallel_tool_calls", &is_parallel, r))
         return false;
     if (json_is_true(tn_json_member(task->body, "logprobs")) && !is_off)
         return tn_refuse(r, 400, "logprobs", "\"logprobs\" cannot be combined with \"tools\"");
     task->tools = is_off ? NULL : tools;
+    task->is_single_call = task->tools && !is_parallel;
     if (task->must_call) { /* the output format constrains answers, not forced calls */
         task->gen.output = (struct tn_output){.kind = TN_OUTPUT_TEXT};
         task->gen.is_structured = true;
@@ -189,6 +191,9 @@ bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
         (tern_call_tools_create(&task->call_tools, text.data, text.n_bytes, NULL) == TERN_OK ||
          tn_refuse_memory(r));
     tn_buf_fini(&text);
+    /* Ends the answer after its call; calls without tags are limited by their reader alone. */
+    if (task->is_single_call && task->call_form == TERN_CALLS_TAGGED)
+        task->gen.stops[task->gen.n_stops++] = "</tool_call>";
     return is_good;
 }
 

@@ -24,7 +24,8 @@ bool tn_tools_refuse_number(struct tn_refusal *refusal);
  * output format is read and before other parameters.  false: refused. */
 bool tn_tools_read(struct tn_task *task, struct tn_refusal *refusal);
 
-/* Reads the tools' schemas for the answer.  For use in a tn_task_prepare_fn.  false: refused. */
+/* Reads the tools' schemas for the answer, whose form of calls is known.  For use in a
+ * tn_task_prepare_fn.  false: refused. */
 bool tn_tools_bind(struct tn_task *task, struct tn_refusal *refusal);
 
 /* ,"tool_calls":[...] with all calls of a choice, in OpenAI's format. */

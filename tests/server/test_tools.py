@@ -155,6 +155,49 @@ class Tools(serving.TestCase):
                 break
         self.assertEqual(kinds, {"tool_calls", "stop"})
 
+    def check_single(self, server):
+        """Without parallel calls an answer ends with its first call."""
+        # These tokens begin a call and separate it from the next one.
+        open_tag, line_feed = (server.post("/tokenize", {"content": text})[1]["tokens"][0]
+                               for text in ("<tool_call>", "\n"))
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": ["x"]}}}
+        body = {"response_format": form, "max_tokens": 300, "seed": 1,
+                "logit_bias": {str(open_tag): 80, str(line_feed): 40}}
+        several, one = (self.ask(server, **more, **body)["choices"][0]["message"]["tool_calls"]
+                        for more in ({}, {"parallel_tool_calls": False}))
+        self.assertGreater(len(several), 1)
+        self.assertEqual([c["function"] for c in one], [several[0]["function"]])
+        answer = self.ask(server, parallel_tool_calls=False, **body)
+        self.assertLess(answer["usage"]["completion_tokens"], 200)
+        [choice] = answer["choices"]
+        self.assertEqual((choice["message"]["content"], choice["finish_reason"]),
+                         (None, "tool_calls"))
+        parts = serving.choice_parts(server.events(CHAT, dict(
+            body, messages=ASK, tools=TOOLS, parallel_tool_calls=False)))
+        self.assertEqual(sum("id" in call for part in parts
+                             for call in part["delta"].get("tool_calls", ())), 1)
+        self.assertEqual(parts[-1]["finish_reason"], "tool_calls")
+        self.check_single_elsewhere(server, body)
+
+    def check_single_elsewhere(self, server, body):
+        """The same in the other APIs; a body that yields several calls."""
+        form = {"type": "json_schema", "schema": {"enum": ["x"]}}
+        ask = {k: v for k, v in body.items() if k not in ("response_format", "max_tokens")}
+        choice = {"type": "auto", "disable_parallel_tool_use": True}
+        answer = self.post("/v1/messages", dict(
+            ask, messages=ASK, max_tokens=1000, output_config={"format": form},
+            tools=[{"name": t["function"]["name"], "input_schema": t["function"]["parameters"],
+                    "description": t["function"]["description"]} for t in TOOLS],
+            tool_choice=choice, stop_sequences=["never"]), server=server)
+        self.assertEqual([b["type"] for b in answer["content"]], ["tool_use"])
+        self.assertEqual((answer["stop_reason"], answer["stop_sequence"]), ("tool_use", None))
+        answer = self.post("/v1/responses", dict(
+            ask, input=ASK, max_output_tokens=1000, text={"format": dict(form, name="x")},
+            tools=[dict(t["function"], type="function") for t in TOOLS],
+            parallel_tool_calls=False), server=server)
+        self.assertEqual([i["type"] for i in answer["output"]], ["function_call"])
+        self.assertEqual((answer["status"], answer["parallel_tool_calls"]), ("completed", False))
+
     def check_allowed(self, server):
         """Only the tools that the request allows are rendered and called."""
         def allow(mode, *names):
@@ -255,6 +298,7 @@ class Tools(serving.TestCase):
             self.check_conversation(server)
             self.check_form(server)
             self.check_form_or_call(server)
+            self.check_single(server)
             self.check_allowed(server)
             self.check_cut(server)
             self.check_free(server)
@@ -282,6 +326,7 @@ class Tools(serving.TestCase):
                 ("tools", {"response_format": {"type": "json_object"},
                            "tools": [tool("f", a={"type": "string", "minLength": -1})]}),
                 ("logprobs", {"logprobs": True}), ("tool_choice", {"tool_choice": "any"}),
+                ("parallel_tool_calls", {"parallel_tool_calls": 1}),
                 ("tool_choice", {"tools": [], "tool_choice": "required"}),
                 ("tool_choice", {"tools": None, "tool_choice": 5}),
                 ("tool_choice", {"tool_choice": 5}),

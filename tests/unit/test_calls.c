@@ -40,6 +40,8 @@ static void watch(const struct tern_calls *c, struct growth *g)
     g->n_bytes = strlen(arguments);
 }
 
+static bool is_single; /* of the answers that are read */
+
 /* Reads an answer in pieces; `called` gets the calls as "name arguments;", concatenated. */
 static void read_answer(enum tern_call_form form, bool is_early,
                         const struct tern_call_tools *tools, const char *text, size_t cut,
@@ -49,6 +51,8 @@ static void read_answer(enum tern_call_form form, bool is_early,
     const size_t n = strlen(text);
     assert_int_equal(tern_calls_create(&c, form, is_early, NULL), TERN_OK);
     tern_calls_set_tools(c, tools);
+    if (is_single)
+        tern_calls_set_single(c);
     for (size_t i = 0; i <= n; i += cut) {
         assert_int_equal(tern_calls_push(c, text + i, TN_MIN(cut, n - i), NULL), TERN_OK);
         take_text(c, said);
@@ -347,6 +351,30 @@ static void the_call_format_is_that_of_the_template(void **state)
     }
 }
 
+/* ---- a single call ---- */
+
+static void what_follows_a_single_call_is_discarded(void **state)
+{
+    (void)state;
+    static const struct call_case cases[] = {
+        {TERN_CALLS_TAGGED, "a <tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n b "
+                            "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>",
+         "a", "f {};"},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\",\"arguments\":{}}", "", "f {};"},
+        {TERN_CALLS_TAGGED, "```json\n{\"name\": \"f\", \"arguments\": {}}\n"
+                            "{\"name\": \"g\", \"arguments\": {}}\n```", "", "f {};"},
+        {TERN_CALLS_TAGGED, "{\"name\":\"f\",\"arguments\":{}}{\"name\":\"g\",", "", "f {};"},
+        {TERN_CALLS_TAGGED, "a <tool_call>{</tool_call> b", "a <tool_call>{</tool_call> b", ""},
+        {TERN_CALLS_BARE, "{\"name\": \"f\", \"parameters\": {}}", "", "f {};"},
+    };
+    struct tern_call_tools *tools = make_tools();
+    is_single = true;
+    check_calls(cases, TN_COUNT_OF(cases), false, tools);
+    check_calls(cases, TN_COUNT_OF(cases), true, tools);
+    is_single = false;
+    tern_call_tools_free(tools);
+}
+
 /* ---- memory ---- */
 
 static void any_allocation_may_fail(void **state)
@@ -403,6 +431,7 @@ int main(void)
         cmocka_unit_test(text_between_tags_comes_in_pieces),
         cmocka_unit_test(an_object_counts_without_tags_if_it_names_a_function),
         cmocka_unit_test(the_call_format_is_that_of_the_template),
+        cmocka_unit_test(what_follows_a_single_call_is_discarded),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(tools_are_read_or_refused),
     };
