@@ -95,6 +95,31 @@ static void add_result(struct tn_translation *t, json_t *messages, const json_t 
         tn_translation_set(t, message, "content", json_string(""));
 }
 
+/* Adds from[key], if present, as a part. */
+static void add_text(struct tn_translation *t, json_t *parts, const json_t *from, const char *key)
+{
+    if (!tn_json_member(from, key))
+        return;
+    json_t *part = json_object();
+    tn_translation_set(t, part, "type", json_string("text"));
+    tn_translation_share(t, part, "text", from, key);
+    tn_translation_add(t, parts, part);
+}
+
+/* A document of plain text becomes texts, without citations. */
+static void add_document(struct tn_translation *t, json_t *parts, const json_t *block)
+{
+    add_text(t, parts, block, "title");
+    add_text(t, parts, block, "context");
+    add_text(t, parts, tn_json_member(block, "source"), "data");
+}
+
+static bool is_document(const json_t *block)
+{
+    return tn_json_has_type(block, "document") &&
+           tn_json_has_type(tn_json_member(block, "source"), "text");
+}
+
 /* Texts stay parts; reasoning, tool calls and results take the form of chat completions. */
 static void add_blocks(struct tn_translation *t, json_t *messages, const char *role,
                        const json_t *blocks)
@@ -107,6 +132,8 @@ static void add_blocks(struct tn_translation *t, json_t *messages, const char *r
             tn_translation_add(t, calls, tn_translation_call(t, block, "id", "input"));
         else if (tn_json_has_type(block, "tool_result"))
             add_result(t, messages, block);
+        else if (is_document(block))
+            add_document(t, parts, block);
         else if (!tn_json_has_type(block, "thinking") &&
                  !tn_json_has_type(block, "redacted_thinking"))
             tn_translation_add(t, parts, json_incref(block));

@@ -92,6 +92,26 @@ class Messages(serving.TestCase):
         self.assertEqual(count([note] + STORY), count(STORY, system="Be brief."))
         self.assertGreater(count(STORY + [note]), n)
 
+    def test_documents(self):
+        def count(*blocks):
+            return self.ask(path=PATH + "/count_tokens", messages=[
+                {"role": "user", "content": list(blocks)}])["input_tokens"]
+
+        def text(*texts):
+            return [{"type": "text", "text": t} for t in texts]
+
+        document = {"type": "document", "source": {
+            "type": "text", "media_type": "text/plain", "data": "The cat is red."}}
+        [ask] = text("Which colour?")
+        self.assertEqual(count(document, ask), count(*text("The cat is red."), ask))
+        self.assertEqual(count(dict(document, title="A cat", context="It was seen."), ask),
+                         count(*text("A cat", "It was seen.", "The cat is red."), ask))
+        source = {"type": "base64", "media_type": "application/pdf", "data": "aaaa"}
+        for wrong in (dict(document, source=source), dict(document, source=5), dict(
+                document, source={"type": "text", "data": 5})):
+            error = self.ask(400, messages=[{"role": "user", "content": [wrong]}])["error"]
+            self.assertIn("text only", error["message"])
+
     def test_tools(self):
         with serving.serve_template(TAGGED) as server:
             answer = self.ask(server=server, tools=TOOLS, tool_choice={"type": "any"},
