@@ -282,6 +282,14 @@ static void give_back(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const
         tn_chat_say("The attached text goes with the next question.");
 }
 
+/* Attached texts may be why a question failed, and would make the next one fail, too. */
+static void drop_attached(struct tn_chat_state *chat)
+{
+    if (chat->attached.n_bytes > 0)
+        tn_chat_say("The attached text is dropped; /file attaches it again.");
+    tn_buf_fini(&chat->attached);
+}
+
 void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char *text, size_t n)
 {
     struct tern_error err;
@@ -307,4 +315,6 @@ void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char
     tern_conversation_truncate(chat->c, n_turns);
     if (status == TERN_INTERRUPTED)
         give_back(chat, kind, text, n);
+    else
+        drop_attached(chat);
 }

@@ -163,6 +163,16 @@ class Commands(Chat):
         self.assertIn("cannot be opened", self.quiet(5, ["/file " + scratch("none")]))
         self.assertIn("directory", self.quiet(5, ["/file " + os.path.dirname(path)]))
 
+    def test_files_that_are_too_long_together(self):
+        path = scratch("half.txt")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("word and tree " * 200)
+        result = self.chat(["/file " + path, "/file " + path, "Hello", "Hello"], "-n", "4", "-v")
+        self.assertEqual(result.code, 3, result.err)
+        self.assertIn("too long", result.err)
+        self.assertIn("The attached text is dropped", result.err)
+        self.assertEqual(self.ids_of_turns(result), [self.ids("Hello")])
+
     def test_models(self):
         other = command.model(command.DEMO, "--name", "other")
         alone = self.chat(["Hello", "And you?"], "-n", "8", "-v")
