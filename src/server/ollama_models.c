@@ -155,20 +155,45 @@ static void append_show(struct tn_buf *out, const struct tn_server *server,
     tn_buf_append_text(out, "}");
 }
 
+/* The model that a request names.  NULL: refused. */
+static const struct tn_server_model *find_model(struct tn_server *server, struct tn_conn *conn,
+                                                struct tn_body *request,
+                                                struct tn_refusal *refusal)
+{
+    const char *name = NULL;
+    const bool is_read = tn_body_read(server, conn, request, refusal) &&
+                         tn_json_get_text(request->root, "name", &name, NULL, refusal) &&
+                         tn_json_get_text(request->root, "model", &name, NULL, refusal);
+    return is_read ? tn_server_find_model(server, name, TN_USE_ANY, refusal) : NULL;
+}
+
 void tn_route_ollama_show(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_refusal refusal;
     struct tn_buf body = {0};
-    const char *name = NULL;
-    const struct tn_server_model *model = NULL;
     struct tn_body request;
-    if (tn_body_read(server, conn, &request, &refusal) &&
-        tn_json_get_text(request.root, "name", &name, NULL, &refusal) &&
-        tn_json_get_text(request.root, "model", &name, NULL, &refusal))
-        model = tn_server_find_model(server, name, TN_USE_ANY, &refusal);
+    const struct tn_server_model *model = find_model(server, conn, &request, &refusal);
     if (model) {
         append_show(&body, server, model);
         tn_reply_json(conn, 200, &body);
+    } else {
+        tn_reply_error(conn, tn_ollama_error, &refusal);
+    }
+    tn_body_free(server, &request);
+}
+
+/* Clients pull a model before they use it: a model that is served is complete.  The answer is the
+ * last line of a stream, and the same without one. */
+void tn_route_ollama_pull(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_refusal refusal;
+    struct tn_buf body = {0};
+    struct tn_body request;
+    if (find_model(server, conn, &request, &refusal)) {
+        tn_buf_append_text(&body, "{\"status\":\"success\"}\n");
+        tn_reply_buf(conn, 200, "application/x-ndjson", NULL, &body);
+    } else if (refusal.status == 404) {
+        tn_route_not_here(server, conn);
     } else {
         tn_reply_error(conn, tn_ollama_error, &refusal);
     }

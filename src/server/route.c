@@ -57,7 +57,7 @@ static const struct route {
     {"/api/generate", POST, false, tn_route_ollama_generate},
     {"/api/embed", POST, false, tn_route_ollama_embed},
     {"/api/embeddings", POST, false, tn_route_ollama_embeddings},
-    {"/api/pull", ANY, false, tn_route_not_here},
+    {"/api/pull", POST, false, tn_route_ollama_pull},
     {"/api/push", ANY, false, tn_route_not_here},
     {"/api/create", ANY, false, tn_route_not_here},
     {"/api/copy", ANY, false, tn_route_not_here},

@@ -175,8 +175,15 @@ class Ollama(serving.TestCase):
             level = server.get("/api/tags")[1]["models"][0]["details"]["quantization_level"]
             self.assertEqual(level, json.loads(command.tern("info", plain, "--json").text)["layout"])
 
+    def test_a_served_model_needs_no_pull(self):
+        for name in ("model0", "model0:latest"):
+            for more in ({"model": name}, {"name": name}, {"model": name, "stream": True}):
+                self.assertEqual(self.lines("/api/pull", more)[-1], {"status": "success"})
+        self.post("/api/pull", {"model": 5}, 400)
+
     def test_nothing_is_written_or_fetched(self):
-        for path in ("/api/pull", "/api/push", "/api/create", "/api/copy", "/api/delete",
+        self.assertIsInstance(self.post("/api/pull", {"model": "none"}, 501)["error"], str)
+        for path in ("/api/push", "/api/create", "/api/copy", "/api/delete",
                      "/api/blobs/sha256:00"):
             for method in ("POST", "DELETE", "GET"):
                 status, _, data = self.server.request(method, path, b"{}")
