@@ -170,7 +170,8 @@ char *tn_path_of_data_dir(void);
 /* Visits the names in a folder, in any order, until `visit` returns false.  False: the folder
  * cannot be read. */
 bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), void *arg);
-/* Creates the folder and its missing parents; an existing one is not an error.  TERN_OUTPUT. */
+/* Creates the folder and its missing parents; an existing one is not an error.  TERN_OUTPUT:
+ * names the one that cannot be made. */
 tern_status tn_dir_make(const char *path, struct tern_error *err);
 /* Removes an empty folder; false: it is not empty or does not exist. */
 bool tn_dir_remove(const char *path);

@@ -273,20 +273,27 @@ bool tn_thread_bind(uint32_t os_cpu)
 
 tern_status tn_dir_make(const char *path, struct tern_error *err)
 {
+    const size_t n = strlen(path);
     char *part = tn_copy_text(path);
     if (!part)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
     /* Creating parent folders may fail (a drive, no rights) although they exist: the last call
-     * decides. */
-    for (size_t i = 1; part[i]; i++)
-        if (strchr(TN_OS_SEPARATORS, part[i])) {
+     * decides.  If it fails, the first one after the last success is the reason. */
+    unsigned long code = 0;
+    size_t n_failed = 0;
+    for (size_t i = 1; i <= n; i++)
+        if (i == n || strchr(TN_OS_SEPARATORS, part[i])) {
             const char separator = part[i];
             part[i] = '\0';
-            (void)tn_os_make_dir(part);
+            const unsigned long now = tn_os_make_dir(part);
             part[i] = separator;
+            n_failed = code == 0 ? i : n_failed;
+            code = now == 0 || code == 0 ? now : code;
         }
-    const unsigned long code = tn_os_make_dir(part);
+    part[n_failed] = '\0';
+    tern_status status = code == 0 ? tn_ok(err)
+                                   : tn_os_fail(err, TERN_OUTPUT, part,
+                                                "the folder cannot be made", code);
     tn_free(part);
-    return code == 0 ? tn_ok(err)
-                     : tn_os_fail(err, TERN_OUTPUT, path, "the folder cannot be made", code);
+    return status;
 }

@@ -234,7 +234,9 @@ static void folders_are_made_and_removed(void **state)
     assert_false(tn_dir_remove("test_plat.dir/a"));
     put_file("test_plat.dir/file", "x", 1);
     assert_int_equal(tn_dir_make("test_plat.dir/file/c", &err), TERN_OUTPUT);
-    assert_non_null(strstr(err.detail, "test_plat.dir/file/c"));
+    assert_non_null(strstr(err.detail, "test_plat.dir/file: "));
+    assert_int_equal(tn_dir_make("test_plat.dir/file/c/d", &err), TERN_OUTPUT);
+    assert_non_null(strstr(err.detail, "test_plat.dir/file: ")); /* the reason, not a result */
     tn_file_remove("test_plat.dir/file");
     assert_true(tn_dir_remove("test_plat.dir/a/b"));
     assert_true(tn_dir_remove("test_plat.dir/a"));
