@@ -52,7 +52,9 @@ int tn_cmd_perplexity(const struct tn_options *o)
     struct tn_opened opened;
     struct tern_error err = {0};
     struct tern_perplexity_result r;
-    if (o->n_positional == 0)
+    const bool lacks_text =
+        o->n_positional == 1 && !o->model && tn_argument_is_model(o->positional[0]);
+    if (o->n_positional == 0 || lacks_text)
         return tn_error_say(TERN_USAGE, "no text; usage: tern perplexity [MODEL] FILE");
     const char *model = o->n_positional == 2 ? o->positional[0] : NULL;
     tern_status status = tn_open(&opened, o, model, TN_OPEN_ENGINE | TN_OPEN_TOKENIZER, &err);

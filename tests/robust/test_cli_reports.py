@@ -190,6 +190,7 @@ class Reports(command.TestCase):
         self.assertGreater(json.loads(result.text)["perplexity"], 1)
         self.assertIn("perplexity", self.ok("perplexity", "-m", self.model, path).text)
         self.refused(2, "perplexity")
+        self.assertIn("no text", self.refused(2, "perplexity", self.model))
         self.refused(2, "perplexity", self.model, path, "--ctx", "64", "--stride", "65")
         self.assertIn("at least 2", self.refused(2, "perplexity", self.model, path, "--ctx", "1"))
         self.refused(5, "perplexity", self.model, scratch("missing.txt"))
