@@ -165,11 +165,13 @@ const char *tn_choice_more_arguments(const struct tn_choice *choice)
            choice->n_arguments_sent;
 }
 
-bool tn_choice_stops_at_call(const struct tn_task *task, const struct tn_choice *choice)
+enum tern_stop tn_choice_stop(const struct tn_choice *choice)
 {
+    const struct tn_task *task = choice->job.owner;
     const struct tern_generate_result *result = &choice->job.result;
-    return task->is_single_call && task->call_form == TERN_CALLS_TAGGED &&
-           result->stop == TERN_STOP_STRING && result->i_stop_string + 1 == task->gen.n_stops;
+    const bool is_at_call = tn_task_stops_at_call(task) && result->stop == TERN_STOP_STRING &&
+                            result->i_stop_string + 1 == task->gen.n_stops;
+    return is_at_call ? TERN_STOP_EOS : result->stop;
 }
 
 const char *tn_choice_finish(const struct tn_choice *choice)

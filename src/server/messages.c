@@ -42,11 +42,10 @@ void tn_anthropic_error(struct tn_buf *out, const struct tn_refusal *r)
 
 static const char *stop_reason(const struct tn_choice *choice)
 {
-    const enum tern_stop stop = choice->job.result.stop;
-    const bool is_at_call = tn_choice_stops_at_call(choice->job.owner, choice);
-    if (stop == TERN_STOP_STRING && !is_at_call)
+    const enum tern_stop stop = tn_choice_stop(choice);
+    if (stop == TERN_STOP_STRING)
         return "stop_sequence";
-    if (stop != TERN_STOP_EOS && !is_at_call)
+    if (stop != TERN_STOP_EOS)
         return "max_tokens";
     return tn_choice_n_calls(choice) > 0 ? "tool_use" : "end_turn";
 }
@@ -56,8 +55,7 @@ static void append_stop(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
     tn_buf_printf(out, "\"stop_reason\":\"%s\",\"stop_sequence\":", stop_reason(choice));
-    tn_json_text(out, choice->job.result.stop == TERN_STOP_STRING &&
-                              !tn_choice_stops_at_call(task, choice)
+    tn_json_text(out, tn_choice_stop(choice) == TERN_STOP_STRING
                           ? task->gen.stops[choice->job.result.i_stop_string]
                           : NULL);
 }

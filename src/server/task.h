@@ -182,8 +182,14 @@ static inline size_t tn_choice_n_calls(const struct tn_choice *choice)
 }
 /* The arguments of the last sent call that were not sent yet. */
 const char *tn_choice_more_arguments(const struct tn_choice *choice);
-/* Did the closing tag of a single call end the answer, and no stop string of the request? */
-bool tn_choice_stops_at_call(const struct tn_task *task, const struct tn_choice *choice);
+/* Whether the closing tag of the first call, then the last of gen.stops, ends an answer; calls
+ * without tags are limited by their reader alone. */
+static inline bool tn_task_stops_at_call(const struct tn_task *task)
+{
+    return task->is_single_call && task->call_form == TERN_CALLS_TAGGED;
+}
+/* Why the text ended: TERN_STOP_EOS after a single call, too. */
+enum tern_stop tn_choice_stop(const struct tn_choice *choice);
 /* "stop", or "length" if a limit cut the text. */
 const char *tn_choice_finish(const struct tn_choice *choice);
 /* Entries of token i. */

@@ -191,8 +191,7 @@ bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
         (tern_call_tools_create(&task->call_tools, text.data, text.n_bytes, NULL) == TERN_OK ||
          tn_refuse_memory(r));
     tn_buf_fini(&text);
-    /* Ends the answer after its call; calls without tags are limited by their reader alone. */
-    if (task->is_single_call && task->call_form == TERN_CALLS_TAGGED)
+    if (tn_task_stops_at_call(task))
         task->gen.stops[task->gen.n_stops++] = "</tool_call>";
     return is_good;
 }
