@@ -294,29 +294,32 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
 static tern_status parse_activation(uint32_t *activation, const json_t *root,
                                     const struct tn_family *family, struct tern_error *err)
 {
-    const struct {
+    const char *key = "hidden_activation";
+    const char *act = tn_config_text(root, key, NULL);
+    static const struct {
         const char *name;
-        uint32_t activation; /* 0: unsupported */
+        uint32_t activation;
     } known[] = {{"relu2", TERN_ACT_RELU2},
                  {"silu", TERN_ACT_SILU},
                  {"relu", TERN_ACT_RELU},
                  {"gelu_pytorch_tanh", TERN_ACT_GELU_TANH},
                  {"gelu_new", TERN_ACT_GELU_TANH},
                  {"gelu_fast", TERN_ACT_GELU_TANH},
-                 {"gelu", family->gelu}};
-    const char *act = tn_config_text(root, "hidden_activation", NULL);
-    const char *key = tn_family_key(family, "hidden_act");
-    if (!act)
+                 {"gelu", TERN_ACT_GELU_ERF}};
+    if (!act) {
+        key = tn_family_key(family, "hidden_act");
         act = tn_config_text(root, key, NULL);
+                 {"swish", TERN_ACT_SILU},
     if (!act)
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is missing or not a text", key);
     for (size_t i = 0; i < TN_COUNT_OF(known); i++)
-        if (strcmp(act, known[i].name) == 0 && known[i].activation) {
+        if (strcmp(act, known[i].name) == 0) {
             *activation = known[i].activation;
             return TERN_OK;
         }
     return tn_fail(err, TERN_UNSUPPORTED,
-                   CONFIG ": %s \"%s\" is not supported (relu, relu2, silu and "
+                   CONFIG ": %s \"%s\" is not supported (relu, relu2, silu, gelu and "
+    }
                           "gelu_pytorch_tanh are)",
                    key, act);
 }

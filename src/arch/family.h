@@ -115,8 +115,6 @@ struct tn_family {
     uint32_t ffn;                  /* enum tern_ffn; 0: TERN_FFN_GATED */
     uint32_t ffn_factor; /* feed-forward size as a multiple of the width, where config.json may omit
                           * it */
-    uint32_t gelu;                 /* the activation that config.json means by "gelu"; 0:
-                                    * unsupported */
     enum tn_inputs_said inputs;
     bool is_ternary;       /* all published models are ternary: others are damaged */
     bool has_windows;      /* spec reads windows */

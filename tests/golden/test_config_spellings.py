@@ -14,6 +14,7 @@ from twins import Case, Folder
 
 IDS = "1 17 30 42 5 60 26 8 11 48 3 64 20 7"
 DENSE = shared("reference", "dense", "models")
+HYBRIDS = shared("reference", "hybrids", "models")
 
 
 class Spellings(Case):
@@ -64,6 +65,20 @@ class Spellings(Case):
                     truncate=True)
         self.check(Folder("tiny-qwen3-dense", DENSE), {"rope_scaling": yarn},
                    {"rope_scaling": null})
+
+    def test_gelu(self):
+        """By the error function.  Gemma does not read "hidden_act"."""
+        for name, key in (("tiny-gemma3-text", "hidden_activation"),
+                          ("tiny-gemma2", "hidden_activation"), ("tiny-llama3", "hidden_act")):
+            with self.subTest(name=name):
+                folder, keys = Folder(name, DENSE), ("hidden_act", "hidden_activation")
+                exact = self.check(folder, {key: "gelu"}, {key: "gelu"}, keys)
+                tanh = self.check(Folder(name, DENSE), {key: "gelu_pytorch_tanh"},
+                                  {"hidden_act": "gelu" if key != "hidden_act" else "gelu_new"},
+                                  keys)
+                self.assertNotEqual(exact, tanh)
+                pairs = zip(command.floats(exact), command.floats(tanh))
+                self.assertLess(max(abs(a - b) for a, b in pairs), 0.05)
 
     def test_granite4(self):
         """The graph of Granite 3, if no layer is a state or has experts."""
@@ -123,23 +138,22 @@ class Spellings(Case):
 
     def test_number_of_experts(self):
         """transformers 5 renamed it."""
-        folder = Folder("tiny-qwen3-moe", shared("reference", "hybrids", "models"))
+        folder = Folder("tiny-qwen3-moe", HYBRIDS)
         n = folder.config["num_experts"]
         self.check(folder, {"num_experts": n}, {"num_local_experts": n}, ["num_experts"])
 
     def test_tie_inside_and_around(self):
         """Where the configuration of the text model contradicts the one around it, the head in the
         file decides."""
-        folder = Folder("tiny-qwen35", shared("reference", "hybrids", "models"))
+        folder = Folder("tiny-qwen35", HYBRIDS)
         self.nest(folder, False)
         del folder.tensors["lm_head.weight"]
         self.nest(folder, True)
 
     def test_prefixes_of_models_that_see(self):
         """The text model, with a head or tied, as transformers and other programs name it."""
-        hybrids = shared("reference", "hybrids", "models")
         own = os.path.join(command.ROOT, "tests", "data", "models")
-        for name, root in (("tiny-qwen35", hybrids), ("tiny-qwen35-moe", hybrids),
+        for name, root in (("tiny-qwen35", HYBRIDS), ("tiny-qwen35-moe", HYBRIDS),
                            ("tiny-mistral-ternary", own)):
             folder = Folder(name, root)
             ids = "1 17 30 42 5 60 26 8 11 48 3"

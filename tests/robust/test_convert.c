@@ -127,7 +127,7 @@ static const struct text_case text_cases[] = {
      TERN_UNSUPPORTED, "\"partial_rotary_factor\" is 0.25"},
     {CONFIG, "\"rope_theta\"", "\"rope_parameters\": {\"rope_theta\": 500000}, \"rope_theta\"",
      TERN_INPUT, "\"rope_theta\" is 10000, but 500000 in \"rope_parameters\""},
-    {CONFIG, "\"hidden_act\": \"relu2\"", "\"hidden_act\": \"gelu\"", TERN_UNSUPPORTED, "\"gelu\""},
+    {CONFIG, "\"hidden_act\": \"relu2\"", "\"hidden_act\": \"mish\"", TERN_UNSUPPORTED, "\"mish\""},
     {CONFIG, "\"hidden_act\": \"relu2\"", "\"hidden_act\": 3", TERN_INPUT, "\"hidden_act\""},
     {CONFIG, "\"hidden_act\"", "\"attention_bias\": true, \"hidden_act\"", TERN_INPUT,
      "\"model.layers.0.self_attn.q_proj.bias\" is missing"},

@@ -30,12 +30,12 @@ static tern_status gemma2_spec(struct tn_family_spec *s, const struct tn_values 
 const struct tn_family tn_family_gemma2 = {
     .name = "gemma2",
     .model_types = {"gemma2"},
-    .defaults = "{\"tie_word_embeddings\": true}",
+    .defaults =
+        "{\"hidden_activation\": \"gelu_pytorch_tanh\", \"tie_word_embeddings\": true}",
     .gguf = {{"gemma2", TERN_ACT_GELU_TANH}},
     .names = names,
     .needs = {TERN_ROLE_ATTN_POST_NORM, TERN_ROLE_FFN_POST_NORM},
     .folder_fixups = TN_FIX_NORMS_PLUS_ONE,
-    .gelu = TERN_ACT_GELU_TANH, /* as transformers reads the first published files */
     .has_windows = true,
     .has_caps = true,
     .spec = gemma2_spec,

@@ -67,7 +67,6 @@ const struct tn_family tn_family_gemma3 = {
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM, TERN_ROLE_ATTN_POST_NORM,
               TERN_ROLE_FFN_POST_NORM},
     .folder_fixups = TN_FIX_NORMS_PLUS_ONE,
-    .gelu = TERN_ACT_GELU_TANH, /* as transformers reads the first published files */
     .has_windows = true,
     .has_caps = true,
     .has_local_layers = true,

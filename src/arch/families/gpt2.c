@@ -75,7 +75,6 @@ const struct tn_family tn_family_gpt2 = {
     .folder_fixups = TN_FIX_TRANSPOSED,
     .norm = TERN_NORM_LAYER,
     .ffn = TERN_FFN_PLAIN,
-    .gelu = TERN_ACT_GELU_ERF,
     .ffn_factor = 4,
     .has_positions = true,
     .has_gpt2_tokenizer = true,

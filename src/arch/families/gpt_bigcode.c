@@ -40,7 +40,6 @@ const struct tn_family tn_family_gpt_bigcode = {
     .norm = TERN_NORM_LAYER,
     .ffn = TERN_FFN_PLAIN,
     .ffn_factor = 4,
-    .gelu = TERN_ACT_GELU_ERF,
     .has_positions = true,
     .spec = gpt_bigcode_spec,
 };

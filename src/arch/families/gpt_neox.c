@@ -57,7 +57,6 @@ const struct tn_family tn_family_gpt_neox = {
     .needs = {TN_NEEDS_EVERY_BIAS},
     .norm = TERN_NORM_LAYER,
     .ffn = TERN_FFN_PLAIN,
-    .gelu = TERN_ACT_GELU_ERF,
     .rotates_partly = true,
     .has_parallel = true,
     .spec = gpt_neox_spec,

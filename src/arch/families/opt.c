@@ -61,7 +61,6 @@ const struct tn_family tn_family_opt = {
     .needs = {TN_NEEDS_EVERY_BIAS, TERN_ROLE_POSITIONS},
     .norm = TERN_NORM_LAYER,
     .ffn = TERN_FFN_PLAIN,
-    .gelu = TERN_ACT_GELU_ERF,
     .has_positions = true,
     .first_position = 2,
     .has_gpt2_tokenizer = true,

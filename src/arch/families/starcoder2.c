@@ -28,7 +28,6 @@ const struct tn_family tn_family_starcoder2 = {
     .needs = {TN_NEEDS_EVERY_BIAS},
     .norm = TERN_NORM_LAYER,
     .ffn = TERN_FFN_PLAIN,
-    .gelu = TERN_ACT_GELU_ERF,
     .has_windows = true,
     .has_gpt2_tokenizer = true,
     .spec = tn_spec_windows,
