@@ -39,8 +39,10 @@ tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *
                             struct tern_error *err)
 {
     const double dim = out->rope_dims;
-    const double first = fmax(floor(pair_of_turns(yarn, dim, theta, yarn->beta_fast)), 0);
-    const double last = fmin(ceil(pair_of_turns(yarn, dim, theta, yarn->beta_slow)), dim - 1);
+    const double fast = pair_of_turns(yarn, dim, theta, yarn->beta_fast);
+    const double slow = pair_of_turns(yarn, dim, theta, yarn->beta_slow);
+    const double first = fmax(yarn->is_exact ? fast : floor(fast), 0);
+    const double last = fmin(yarn->is_exact ? slow : ceil(slow), dim - 1);
     if (!(last >= first)) /* theta 1: NaN */
         return tn_fail(err, TERN_INPUT,
                        "YaRN with an original context of %g, beta_fast %g, beta_slow %g and a rope "
@@ -70,9 +72,9 @@ tern_status tn_llama3_factors(struct tn_config_import *out, const struct tn_llam
     return status;
 }
 
-double tn_yarn_magnitude(double factor)
+double tn_yarn_magnitude(double factor, double mscale)
 {
-    return 0.1 * log(factor) + 1;
+    return 0.1 * mscale * log(factor) + 1;
 }
 
 tern_status tn_magnify_rotations(struct tn_config_import *out, double magnitude,

@@ -15,6 +15,8 @@ struct tn_yarn {
     double beta_fast; /* pairs with at least this many turns within them are unchanged, usually
                        * 32; */
     double beta_slow; /* those with at most this many are slowed down fully, usually 1 */
+    bool is_exact;    /* the two bounds between which pairs are slowed down in part are not rounded
+                       * to whole pairs */
 };
 
 /* Allocates out->rope_factors [rope_dims / 2]. */
@@ -39,8 +41,8 @@ struct tn_llama3 {
 tern_status tn_llama3_factors(struct tn_config_import *out, const struct tn_llama3 *llama3,
                               double theta, struct tern_error *err);
 
-/* YaRN's factor of rotated queries and keys. */
-double tn_yarn_magnitude(double factor);
+/* YaRN's factor of rotated queries and keys; mscale: usually 1. */
+double tn_yarn_magnitude(double factor, double mscale);
 
 /* Multiplies the cosines and sines of all layers that are not local.  TERN_INPUT: the result is out
  * of range. */

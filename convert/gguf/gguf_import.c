@@ -213,7 +213,7 @@ static tern_status check_usual(struct importer *i, const char *name, double usua
 
 static tern_status read_yarn(struct importer *i, double theta)
 {
-    struct tn_yarn yarn = {1, i->out->config.context, 32, 1};
+    struct tn_yarn yarn = {1, i->out->config.context, 32, 1, false};
     tern_status status = get_number(i, &yarn.factor, "rope.scaling.factor", 1, 1e6, true);
     if (status == TERN_OK)
         status = get_number(i, &yarn.original, "rope.scaling.original_context_length", 1,
@@ -222,7 +222,7 @@ static tern_status read_yarn(struct importer *i, double theta)
         status = get_number(i, &yarn.beta_fast, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, false);
     if (status == TERN_OK)
         status = get_number(i, &yarn.beta_slow, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, false);
-    const double magnitude = tn_yarn_magnitude(yarn.factor);
+    const double magnitude = tn_yarn_magnitude(yarn.factor, 1);
     if (status == TERN_OK)
         status = check_usual(i, "rope.scaling.yarn_ext_factor", 1);
     if (status == TERN_OK)

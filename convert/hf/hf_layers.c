@@ -36,8 +36,19 @@ static tern_status number_or(double *out, const char *key, const json_t *object,
     return tn_config_number(out, key, value, min, max, err);
 }
 
-static tern_status llama3_factors(struct tn_config_import *out, const json_t *rope, double theta,
-                                  struct tern_error *err)
+/* The positions of training.  Those of the whole file replace those of the rope object, as in
+ * transformers; without both they are the context. */
+static tern_status read_original(double *out, const struct tern_file_config *config,
+                                 const json_t *root, const json_t *rope, struct tern_error *err)
+{
+    static const char key[] = "original_max_position_embeddings";
+    const json_t *of_file = json_object_get(root, key);
+    return number_or(out, key, tn_json_is_absent(of_file) ? rope : root, config->context, 1,
+                     TERN_MAX_CONTEXT, err);
+}
+
+static tern_status llama3_factors(struct tn_config_import *out, const json_t *root,
+                                  const json_t *rope, double theta, struct tern_error *err)
 {
     struct tn_llama3 l;
     tern_status status =
@@ -49,9 +60,7 @@ static tern_status llama3_factors(struct tn_config_import *out, const json_t *ro
         status = tn_config_number(&l.high, "high_freq_factor",
                                   json_object_get(rope, "high_freq_factor"), 1e-3, 1e6, err);
     if (status == TERN_OK)
-        status = tn_config_number(&l.original, "original_max_position_embeddings",
-                                  json_object_get(rope, "original_max_position_embeddings"), 1,
-                                  TERN_MAX_CONTEXT, err);
+        status = read_original(&l.original, &out->config, root, rope, err);
     if (status == TERN_OK && l.high <= l.low)
         status = tn_fail(err, TERN_INPUT,
                          CONFIG ": \"high_freq_factor\" %g is not above \"low_freq_factor\" %g",
@@ -64,10 +73,11 @@ static tern_status longrope_factors(struct tn_config_import *out, struct rotatio
                                     const json_t *root, const json_t *rope, struct tern_error *err)
 {
     const json_t *list = json_object_get(rope, "short_factor");
-    const json_t *original = json_object_get(rope, "original_max_position_embeddings");
+    const json_t *original = json_object_get(root, "original_max_position_embeddings");
     const uint32_t n = out->rope_dims / 2;
-    if (!original)
-        original = json_object_get(root, "original_max_position_embeddings");
+    double stretch;
+    if (tn_json_is_absent(original))
+        original = json_object_get(rope, "original_max_position_embeddings");
     if (json_array_size(list) != n)
         return tn_fail(err, TERN_INPUT, CONFIG ": \"short_factor\" holds %zu numbers, not %u",
                        json_array_size(list), n);
@@ -82,36 +92,46 @@ static tern_status longrope_factors(struct tn_config_import *out, struct rotatio
                                   (double)TERN_MIN_ROPE_FACTOR, 1e6, err);
         out->rope_factors[j] = (float)factor;
     }
+    if (status == TERN_OK)
+        status = number_or(&stretch, "factor", rope,
+                           (double)out->config.context / out->original_context, 1e-3, 1e6, err);
     if (status != TERN_OK)
         return status;
-    const double stretch = (double)out->config.context / out->original_context;
     const double usual =
         stretch > 1 ? sqrt(1 + log(stretch) / log((double)out->original_context)) : 1;
     return number_or(&rotation->magnitude, "attention_factor", rope, usual, 1e-3, 1e3, err);
 }
 
-static tern_status yarn_factors(struct tn_config_import *out, struct rotation *rotation,
-                                const json_t *rope, struct tern_error *err)
+/* The factor of rotated queries and keys: stated, or the quotient of two, or the usual one. */
+static tern_status yarn_magnitude(double *out, double factor, const json_t *rope,
+                                  struct tern_error *err)
 {
-    static const char *const others[] = {"mscale", "mscale_all_dim"};
-    struct tn_yarn yarn;
+    double above, below;
+    tern_status status = number_or(&above, "mscale", rope, 0, 0, 1e3, err);
+    if (status == TERN_OK)
+        status = number_or(&below, "mscale_all_dim", rope, 0, 0, 1e3, err);
+    if (status != TERN_OK)
+        return status;
+    const double usual = above != 0 && below != 0
+                             ? tn_yarn_magnitude(factor, above) / tn_yarn_magnitude(factor, below)
+                             : tn_yarn_magnitude(factor, 1);
+    return number_or(out, "attention_factor", rope, usual, 1e-3, 1e3, err);
+}
+
+static tern_status yarn_factors(struct tn_config_import *out, struct rotation *rotation,
+                                const json_t *root, const json_t *rope, struct tern_error *err)
+{
+    struct tn_yarn yarn = {.is_exact = json_is_false(json_object_get(rope, "truncate"))};
     tern_status status =
         tn_config_number(&yarn.factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
     if (status == TERN_OK)
-        status = number_or(&yarn.original, "original_max_position_embeddings", rope,
-                           out->config.context, 1, TERN_MAX_CONTEXT, err);
+        status = read_original(&yarn.original, &out->config, root, rope, err);
     if (status == TERN_OK)
         status = number_or(&yarn.beta_fast, "beta_fast", rope, 32, 1e-3, 1e6, err);
     if (status == TERN_OK)
         status = number_or(&yarn.beta_slow, "beta_slow", rope, 1, 1e-3, 1e6, err);
     if (status == TERN_OK)
-        status = number_or(&rotation->magnitude, "attention_factor", rope,
-                           tn_yarn_magnitude(yarn.factor), 1e-3, 1e3, err);
-    for (size_t i = 0; i < TN_COUNT_OF(others) && status == TERN_OK; i++)
-        if (!tn_json_is_absent(json_object_get(rope, others[i])))
-            status = tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is not supported", others[i]);
-    if (status == TERN_OK && json_is_false(json_object_get(rope, "truncate")))
-        status = tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"truncate\": false is not supported");
+        status = yarn_magnitude(&rotation->magnitude, yarn.factor, rope, err);
     return status == TERN_OK ? tn_yarn_factors(out, &yarn, rotation->theta, err) : status;
 }
 
@@ -198,9 +218,9 @@ static tern_status parse_scaling(struct tn_config_import *out, struct rotation *
     if (type && strcmp(type, "dynamic") == 0)
         return parse_dynamic(out, rope, err);
     if (type && strcmp(type, "llama3") == 0)
-        return llama3_factors(out, rope, rotation->theta, err);
+        return llama3_factors(out, root, rope, rotation->theta, err);
     if (type && strcmp(type, "yarn") == 0)
-        return yarn_factors(out, rotation, rope, err);
+        return yarn_factors(out, rotation, root, rope, err);
     /* "su": early files of Phi-3 */
     if (type && (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0))
         return longrope_factors(out, rotation, root, rope, err);
@@ -290,6 +310,7 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
 }
 
 /* ---- activation ---- */
+                 {"swish", TERN_ACT_SILU},
 
 static tern_status parse_activation(uint32_t *activation, const json_t *root,
                                     const struct tn_family *family, struct tern_error *err)
@@ -309,7 +330,7 @@ static tern_status parse_activation(uint32_t *activation, const json_t *root,
     if (!act) {
         key = tn_family_key(family, "hidden_act");
         act = tn_config_text(root, key, NULL);
-                 {"swish", TERN_ACT_SILU},
+    }
     if (!act)
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is missing or not a text", key);
     for (size_t i = 0; i < TN_COUNT_OF(known); i++)
@@ -319,7 +340,6 @@ static tern_status parse_activation(uint32_t *activation, const json_t *root,
         }
     return tn_fail(err, TERN_UNSUPPORTED,
                    CONFIG ": %s \"%s\" is not supported (relu, relu2, silu, gelu and "
-    }
                           "gelu_pytorch_tanh are)",
                    key, act);
 }

@@ -3,6 +3,7 @@
 """config.json in another spelling gives the same bytes: keys that published files omit because
 transformers has a default, null for absent, and the keys that transformers 5 writes."""
 import json
+import math
 import os
 import re
 import sys
@@ -65,6 +66,50 @@ class Spellings(Case):
                     truncate=True)
         self.check(Folder("tiny-qwen3-dense", DENSE), {"rope_scaling": yarn},
                    {"rope_scaling": null})
+
+    def test_magnitude_of_yarn(self):
+        """The quotient of two, unless it is stated."""
+        def rope(**more):
+            return {"rope_scaling": {"rope_type": "yarn", "factor": 40.0,
+                                     "original_max_position_embeddings": 64, **more}}
+        def magnitude(mscale):
+            return 0.1 * mscale * math.log(40) + 1
+        folder = Folder("tiny-qwen3-dense", DENSE)
+        both = {"mscale": 0.707, "mscale_all_dim": 0.5}
+        scaled = self.check(folder, rope(attention_factor=magnitude(0.707) / magnitude(0.5)),
+                            rope(**both))
+        usual = self.check(folder, rope(), rope(mscale=0.707, mscale_all_dim=0))
+        self.assertNotEqual(scaled, usual)
+        self.check(folder, rope(attention_factor=1.5), rope(attention_factor=1.5, **both))
+
+    def test_bounds_of_yarn(self):
+        """Rounded to whole pairs, unless "truncate" is false."""
+        folder = Folder("tiny-qwen3-dense", DENSE)
+        dim, theta = folder.config["head_dim"], folder.config["rope_theta"]
+        def rope(fast, slow, truncate):
+            def turns(pair):
+                return 64 / (2 * math.pi * theta ** (2 * pair / dim))
+            return {"rope_scaling": {
+                "rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64,
+                "beta_fast": turns(fast), "beta_slow": turns(slow), "truncate": truncate}}
+        rounded = self.check(folder, rope(1 + 1e-9, 4 - 1e-9, False), rope(1.5, 3.5, True))
+        exact = self.check(folder, rope(1.5, 3.5, False), rope(1.5, 3.5, False))
+        self.assertNotEqual(rounded, exact)
+
+    def test_original_context_of_the_file(self):
+        """It replaces that of the rotation; the context is the default of both."""
+        for rope in ({"rope_type": "yarn", "factor": 8.0},
+                     {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                      "high_freq_factor": 4.0}):
+            folder = Folder("tiny-qwen3-dense", DENSE)
+            key, context = "original_max_position_embeddings", "max_position_embeddings"
+            stated = {"rope_scaling": {**rope, key: 32}}
+            expected = self.check(folder, stated,
+                                  {"rope_scaling": {**rope, key: 4096}, key: 32})
+            folder = Folder("tiny-qwen3-dense", DENSE)
+            self.assertNotEqual(expected, self.check(
+                folder, {"rope_scaling": {**rope, key: 4096}, context: 4096},
+                {"rope_scaling": rope, context: 4096}))
 
     def test_gelu(self):
         """By the error function.  Gemma does not read "hidden_act"."""
@@ -135,6 +180,14 @@ class Spellings(Case):
         rope = folder.config["rope_scaling"]
         self.check(folder, {"rope_scaling": dict(rope, type="longrope")},
                    {"rope_scaling": dict(rope, type="su")})
+
+    def test_stretch_of_longrope(self):
+        """A factor replaces the quotient of the contexts."""
+        folder = Folder("tiny-phi4-mini", DENSE)
+        rope = folder.config["rope_scaling"]
+        n = folder.config["original_max_position_embeddings"]
+        self.check(folder, {"rope_scaling": dict(rope, factor=2.0)},
+                   {"rope_scaling": dict(rope, attention_factor=math.sqrt(1 + math.log(2, n)))})
 
     def test_number_of_experts(self):
         """transformers 5 renamed it."""

@@ -88,10 +88,7 @@ static const struct text_case text_cases[] = {
      "\"attention_factor\": 0}", TERN_INPUT, "\"attention_factor\" is 0, allowed are"},
     {CONFIG, "\"rope_theta\": 10000.0",
      "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, "
-     "\"mscale\": 1}", TERN_UNSUPPORTED, "\"mscale\" is not supported"},
-    {CONFIG, "\"rope_theta\": 10000.0",
-     "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, "
-     "\"truncate\": false}", TERN_UNSUPPORTED, "\"truncate\": false is not supported"},
+     "\"mscale\": -1}", TERN_INPUT, "\"mscale\" is -1, allowed are 0 to 1000"},
     {CONFIG, "\"rope_theta\": 10000.0",
      "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 0.5}",
      TERN_INPUT, "\"factor\" is 0.5, allowed are 1 to"},
