@@ -289,8 +289,7 @@ static tern_status read_scaling(struct importer *i, double theta)
         return status;
     if (strcmp(type, "longrope") == 0 || tn_source_find(i->source, "rope_factors_short.weight"))
         return read_longrope(i);
-    const struct tn_family *family = i->out->family;
-    if (strcmp(type, "yarn") == 0 && (!family->has_local_layers || family->scales_full_layers))
+    if (strcmp(type, "yarn") == 0)
         return read_yarn(i, theta);
     if (!key || strcmp(type, "linear") == 0)
         return read_linear(i, key != NULL);

@@ -242,15 +242,6 @@ static tern_status refuse_scaling(struct tn_config_import *out, const json_t *ro
     return parse_partial(out, rope, err);
 }
 
-/* The rotation of layers without a window, where local layers have a separate one. */
-static tern_status parse_full_scaling(struct tn_config_import *out, const json_t *rope,
-                                      struct tern_error *err)
-{
-    const char *type = rope_type(rope);
-    return type && strcmp(type, "linear") == 0 ? parse_linear(out, rope, err)
-                                               : refuse_scaling(out, rope, err);
-}
-
 /* In an object of rotations by kind of layer, selects that of layers without a window; else keeps
  * the object. */
 static tern_status pick_full(struct tn_config_import *out, const json_t **rope,
@@ -301,16 +292,13 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
         status = read_theta(&rotation->theta, out->family, theta, err);
         if (status == TERN_OK)
             status = parse_partial(out, rope, err);
-        if (status == TERN_OK && out->family->has_local_layers && !out->family->scales_full_layers)
-            status = parse_full_scaling(out, rope, err);
-        else if (status == TERN_OK)
+        if (status == TERN_OK)
             status = parse_scaling(out, rotation, root, rope, keys[i], err);
     }
     return status;
 }
 
 /* ---- activation ---- */
-                 {"swish", TERN_ACT_SILU},
 
 static tern_status parse_activation(uint32_t *activation, const json_t *root,
                                     const struct tn_family *family, struct tern_error *err)
@@ -322,6 +310,7 @@ static tern_status parse_activation(uint32_t *activation, const json_t *root,
         uint32_t activation;
     } known[] = {{"relu2", TERN_ACT_RELU2},
                  {"silu", TERN_ACT_SILU},
+                 {"swish", TERN_ACT_SILU},
                  {"relu", TERN_ACT_RELU},
                  {"gelu_pytorch_tanh", TERN_ACT_GELU_TANH},
                  {"gelu_new", TERN_ACT_GELU_TANH},

@@ -119,9 +119,7 @@ struct tn_family {
     bool is_ternary;       /* all published models are ternary: others are damaged */
     bool has_windows;      /* spec reads windows */
     bool has_caps;         /* spec reads soft caps of scores and logits */
-    bool has_local_layers; /* layers with windows have a separate rotation that is never scaled;
-                            * that of the other layers may be scaled linearly ("linear") */
-    bool scales_full_layers; /* and in all other ways */
+    bool has_local_layers; /* layers with windows have a separate rotation that is never scaled */
     bool rotates_partly;   /* rope_dims may be less than head_dim */
     double rope_theta;     /* where config.json omits it; 0: 10000 */
     bool has_positions;    /* learned positions instead of rotations */

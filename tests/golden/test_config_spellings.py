@@ -111,6 +111,23 @@ class Spellings(Case):
                 folder, {"rope_scaling": {**rope, key: 4096}, context: 4096},
                 {"rope_scaling": rope, context: 4096}))
 
+    def test_scaled_rotations_of_gemma3(self):
+        """They are those of layers that see all positions."""
+        yarn = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64}
+        local = {"rope_type": "default", "rope_theta": 10000}
+        folder = Folder("tiny-gemma3-text", DENSE)
+        theta = folder.config["rope_theta"]
+        without = ("rope_theta", "rope_local_base_freq", "rope_scaling")
+        scaled = self.check(folder, {"rope_theta": theta, "rope_scaling": yarn},
+                            {"rope_parameters": {"full_attention": dict(yarn, rope_theta=theta),
+                                                 "sliding_attention": local}}, without)
+        folder = Folder("tiny-gemma3-text", DENSE)
+        plain = self.check(folder, {"rope_theta": theta}, {"rope_scaling": None}, without)
+        self.assertNotEqual(scaled, plain)
+        folder.config["layer_types"] = ["sliding_attention"] * folder.config["num_hidden_layers"]
+        self.check(folder, {"rope_theta": theta, "rope_scaling": yarn}, {"rope_theta": theta},
+                   without)
+
     def test_gelu(self):
         """By the error function.  Gemma does not read "hidden_act"."""
         for name, key in (("tiny-gemma3-text", "hidden_activation"),

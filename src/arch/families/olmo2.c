@@ -44,6 +44,5 @@ const struct tn_family tn_family_olmo2 = {
     .order = TERN_ORDER_BARE,
     .has_windows = true,
     .has_local_layers = true,
-    .scales_full_layers = true,
     .spec = olmo2_spec,
 };
