@@ -54,6 +54,9 @@ class Spellings(Case):
                                      {"rotary_emb_base": 10000, "rotary_pct": share},
                                      parameters(share), without) for share in (1.0, 0.25))
         self.assertNotEqual(whole, quarter)
+        folder, key = Folder("tiny-qwen3next", HYBRIDS), "partial_rotary_factor"
+        quarter = self.check(folder, {key: 0.25}, {}, [key])
+        self.assertNotEqual(quarter, self.check(folder, *[{key: 1.0}] * 2))
         folder = Folder("tiny-gpt-neox", DENSE)
         folder.config["rotary_pct"] = "0.25"
         self.assertIn('"rotary_pct" is not a number',

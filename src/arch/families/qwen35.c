@@ -39,6 +39,7 @@ const struct tn_family tn_family_qwen35 = {
     .prefixes = {"model.language_model.", "language_model.model."},
     .skipped = {"model.visual.", "visual.", "vision_tower."},
     .drafts = {"mtp.", "model.mtp.", "model.language_model.mtp."},
+    .defaults = "{\"partial_rotary_factor\": 0.25}",
     .gguf = {{"qwen35", TERN_ACT_SILU}},
     .names = tn_qwen35_names,
     .fused = tn_qwen35_fused,

@@ -22,6 +22,7 @@ const struct tn_family tn_family_qwen35_moe = {
     .prefixes = {"model.language_model.", "language_model.model."},
     .skipped = {"model.visual.", "visual.", "vision_tower."},
     .drafts = {"mtp.", "model.mtp.", "model.language_model.mtp."},
+    .defaults = "{\"partial_rotary_factor\": 0.25}",
     .gguf = {{"qwen35moe", TERN_ACT_SILU}},
     .names = tn_qwen35_names,
     .fused = tn_qwen35_fused,

@@ -23,6 +23,7 @@ const struct tn_family tn_family_qwen3_next = {
     .name = "qwen3-next",
     .model_types = {"qwen3_next"},
     .drafts = {"mtp."},
+    .defaults = "{\"partial_rotary_factor\": 0.25}",
     .gguf = {{"qwen3next", TERN_ACT_SILU}},
     .names = tn_qwen35_names,
     .fused = tn_qwen35_fused,
