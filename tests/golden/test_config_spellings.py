@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
+import gguf
 from command import scratch, shared
 from twins import Case, Folder
 
@@ -144,6 +145,35 @@ class Spellings(Case):
                 self.assertNotEqual(exact, tanh)
                 pairs = zip(command.floats(exact), command.floats(tanh))
                 self.assertLess(max(abs(a - b) for a, b in pairs), 0.05)
+
+    def test_scales_of_gpt2(self):
+        """Without the root of the head size, or divided by the number of the layer: as if the
+        queries were larger or smaller."""
+        def scaled(factors):
+            folder = Folder("tiny-gpt2", DENSE)
+            n = folder.config["n_embd"]
+            for i, factor in enumerate(factors):
+                for part in ("weight", "bias"):
+                    name = f"h.{i}.attn.c_attn.{part}"
+                    dtype, shape, data = folder.tensors[name]
+                    values = [v * factor if k % (3 * n) < n else v
+                              for k, v in enumerate(command.floats(data))]
+                    folder.tensors[name] = dtype, shape, gguf.f32(values)
+            return self.logits(self.convert(folder.write(scratch("scaled")), "scaled"), ids=IDS)
+        size = Folder("tiny-gpt2", DENSE).config
+        self.assertEqual((size["n_embd"] // size["n_head"], size["n_layer"]), (16, 2))
+        whole, by_layer = "scale_attn_weights", "scale_attn_by_inverse_layer_idx"
+        for keys, factors in (({whole: True, by_layer: False}, (1, 1)), ({whole: False}, (4, 4)),
+                              ({by_layer: True}, (1, 0.5)),
+                              ({whole: False, by_layer: True}, (4, 2))):
+            with self.subTest(keys=keys):
+                folder = Folder("tiny-gpt2", DENSE)
+                folder.config.update(keys)
+                model = self.convert(folder.write(scratch("spelling")), "spelling")
+                self.assertEqual(self.logits(model, ids=IDS), scaled(factors))
+        folder = Folder("tiny-gpt-bigcode", DENSE)
+        usual = self.check(folder, {whole: True}, {}, [whole])
+        self.assertNotEqual(usual, self.check(folder, *[{whole: False}] * 2))
 
     def test_granite4(self):
         """The graph of Granite 3, if no layer is a state or has experts."""

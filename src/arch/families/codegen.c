@@ -29,9 +29,7 @@ static tern_status codegen_spec(struct tn_family_spec *s, const struct tn_values
 {
     const struct tn_value dims_value = {"rotary_dim", NULL, 2, s->config->head_dim};
     uint32_t dims = s->config->head_dim;
-    tern_status status = tn_gpt2_check_scores(v);
-    if (status == TERN_OK)
-        status = tn_values_integer(v, &dims, &dims_value, false);
+    tern_status status = tn_values_integer(v, &dims, &dims_value, false);
     if (status == TERN_OK && dims % 2)
         status = tn_values_refuse(v, "an odd \"rotary_dim\"");
     if (status == TERN_OK && s->config->n_head % 4)

@@ -41,23 +41,17 @@ const struct tn_family_key tn_gpt2_keys[] = {
     {NULL, NULL},
 };
 
-tern_status tn_gpt2_check_scores(const struct tn_values *v)
+tern_status tn_gpt2_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
     bool is_scaled = true, is_by_layer = false;
     tern_status status = tn_values_truth(v, &is_scaled, "scale_attn_weights", NULL);
-    if (status == TERN_OK && !is_scaled)
-        status = tn_values_refuse(v, "\"scale_attn_weights\": false");
     if (status == TERN_OK)
         status = tn_values_truth(v, &is_by_layer, "scale_attn_by_inverse_layer_idx", NULL);
-    if (status == TERN_OK && is_by_layer)
-        status = tn_values_refuse(v, "\"scale_attn_by_inverse_layer_idx\"");
+    for (uint32_t i = 0; i < s->config->n_layer; i++) {
+        float *scale = &s->layers[i].score_scale;
+        *scale = (is_scaled ? *scale : 1) / (is_by_layer ? (float)(i + 1) : 1);
+    }
     return status;
-}
-
-static tern_status gpt2_spec(struct tn_family_spec *s, const struct tn_values *v)
-{
-    (void)s;
-    return tn_gpt2_check_scores(v);
 }
 
 const struct tn_family tn_family_gpt2 = {
@@ -78,5 +72,5 @@ const struct tn_family tn_family_gpt2 = {
     .ffn_factor = 4,
     .has_positions = true,
     .has_gpt2_tokenizer = true,
-    .spec = gpt2_spec,
+    .spec = tn_gpt2_spec,
 };

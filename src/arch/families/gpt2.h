@@ -11,7 +11,7 @@
 extern const struct tn_family_name tn_gpt2_names[];
 extern const struct tn_family_key tn_gpt2_keys[];
 
-/* For `spec`: checks that scores are scaled by 1 / sqrt(head_dim), else TERN_UNSUPPORTED. */
-tern_status tn_gpt2_check_scores(const struct tn_values *values);
+/* The `spec`: scores are scaled by 1 / sqrt(head_dim), 1 / (layer + 1), both or neither. */
+tern_status tn_gpt2_spec(struct tn_family_spec *out, const struct tn_values *values);
 
 #endif

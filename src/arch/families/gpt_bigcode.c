@@ -22,7 +22,7 @@ static tern_status gpt_bigcode_spec(struct tn_family_spec *s, const struct tn_va
     tern_status status = tn_values_truth(v, &is_multi_query, "multi_query", NULL);
     if (!v->is_gguf)
         s->config->n_kv_head = is_multi_query ? 1 : s->config->n_head;
-    return status == TERN_OK ? tn_gpt2_check_scores(v) : status;
+    return status == TERN_OK ? tn_gpt2_spec(s, v) : status;
 }
 
 const struct tn_family tn_family_gpt_bigcode = {
