@@ -203,17 +203,19 @@ static tern_status refuse_extras(const struct tn_family *family, const json_t *r
                                  struct tern_error *err)
 {
     static const char *const numbers[] = {"attn_logit_softcapping", "final_logit_softcapping"};
-    static const char *const flags[] = {"use_bidirectional_attention", "use_sliding_window"};
+    const struct {
+        const char *key;
+        bool is_read;
+    } flags[] = {{"use_bidirectional_attention", false},
+                 {"use_sliding_window", family->may_have_windows},
+                 {"use_parallel_residual", family->has_parallel}};
     for (size_t i = 0; i < TN_COUNT_OF(numbers) && !family->has_caps; i++)
         if (json_is_number(json_object_get(root, numbers[i])))
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is not supported", numbers[i]);
     for (size_t i = 0; i < TN_COUNT_OF(flags); i++)
-        if (json_is_true(json_object_get(root, flags[i])))
+        if (!flags[i].is_read && json_is_true(json_object_get(root, flags[i].key)))
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is true, which is not supported",
-                           flags[i]);
-    if (json_is_true(json_object_get(root, "use_parallel_residual")) && !family->has_parallel)
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       CONFIG ": \"use_parallel_residual\" is true, which is not supported");
+                           flags[i].key);
     if (family->names_positions &&
         strcmp(tn_config_text(root, "position_embedding_type", ""), "rope") != 0)
         return tn_fail(err, TERN_UNSUPPORTED,

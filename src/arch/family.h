@@ -118,6 +118,7 @@ struct tn_family {
     enum tn_inputs_said inputs;
     bool is_ternary;       /* all published models are ternary: others are damaged */
     bool has_windows;      /* spec reads windows */
+    bool may_have_windows; /* spec reads "use_sliding_window" of config.json */
     bool has_caps;         /* spec reads soft caps of scores and logits */
     bool has_local_layers; /* layers with windows have a separate rotation that is never scaled */
     bool rotates_partly;   /* rope_dims may be less than head_dim */
@@ -148,6 +149,9 @@ struct tn_scheme {
 
 /* For `spec`: all layers see "sliding_window" positions, or everything if the key is absent. */
 tern_status tn_spec_windows(struct tn_family_spec *out, const struct tn_values *values);
+/* For `spec` of Qwen2 and 3: if "use_sliding_window" is true, the layers that the source lists, or
+ * all from "max_window_layers" on, see "sliding_window" positions. */
+tern_status tn_spec_qwen_windows(struct tn_family_spec *out, const struct tn_values *values);
 /* For `spec` of Gemma 2 and 3: the scales of embeddings and scores, and the caps.  GGUF files do
  * not state the scale of scores: it follows from the head size, except in the model with
  * n_layer_27b layers, where it follows from the width. */

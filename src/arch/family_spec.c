@@ -19,6 +19,27 @@ tern_status tn_spec_windows(struct tn_family_spec *s, const struct tn_values *v)
     return status;
 }
 
+tern_status tn_spec_qwen_windows(struct tn_family_spec *s, const struct tn_values *v)
+{
+    static const struct tn_value window_value = {"sliding_window", NULL, 1, TERN_MAX_CONTEXT};
+    static const struct tn_value first_value = {"max_window_layers", NULL, 0, TERN_MAX_DIM};
+    bool is_used = false;
+    uint32_t window = tn_values_has_key(v, "sliding_window", NULL) ? 0 : 4096, first = 28;
+    tern_status status = tn_values_truth(v, &is_used, "use_sliding_window", NULL);
+    if (!is_used)
+        return status;
+    status = tn_values_integer(v, &window, &window_value, false);
+    if (status == TERN_OK)
+        status = tn_values_integer(v, &first, &first_value, false);
+    for (uint32_t i = 0; i < s->config->n_layer && status == TERN_OK; i++) {
+        enum tn_layer_kind kind = TN_LAYER_UNSAID;
+        status = v->layer_kind(v, &kind, i);
+        if (kind == TN_LAYER_UNSAID ? i >= first : kind == TN_LAYER_SLIDING)
+            s->layers[i].window = window;
+    }
+    return status;
+}
+
 tern_status tn_spec_all_have_experts(const struct tn_values *v)
 {
     static const struct tn_value step_value = {"decoder_sparse_step", NULL, 1, 1};

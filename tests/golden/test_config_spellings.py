@@ -146,6 +146,24 @@ class Spellings(Case):
                 pairs = zip(command.floats(exact), command.floats(tanh))
                 self.assertLess(max(abs(a - b) for a, b in pairs), 0.05)
 
+    def test_chosen_windows(self):
+        """Of Qwen2 and 3: of the listed layers, or of all from one on, if it is said that they have
+        windows."""
+        for name in ("tiny-qwen2", "tiny-qwen3-dense"):
+            with self.subTest(name=name):
+                def config(first, window=3, used=True):
+                    return {"use_sliding_window": used, "sliding_window": window,
+                            "max_window_layers": first}
+                folder, keys = Folder(name, DENSE), ("layer_types", *config(0))
+                n = folder.config["num_hidden_layers"]
+                full = self.check(folder, config(0, used=False), config(n), keys)
+                self.check(folder, config(0, used=False), config(0, None), keys)
+                self.check(folder, config(0, used=False), config(0, 100), keys)
+                kinds = ["full_attention"] * (n - 1) + ["sliding_attention"]
+                last = self.check(folder, config(n - 1), dict(config(0), layer_types=kinds), keys)
+                every = self.check(folder, config(0), config(0), keys)
+                self.assertEqual(len({full, last, every}), 3)
+
     def test_scales_of_gpt2(self):
         """Without the root of the head size, or divided by the number of the layer: as if the
         queries were larger or smaller."""
