@@ -92,10 +92,22 @@ static tern_status is_linear(bool *out, const struct tn_values *v, uint32_t laye
     return status;
 }
 
+/* The bias of q would have values for the output gate, too. */
+static tern_status refuse_biases(const struct tn_values *v)
+{
+    bool has_biases = false;
+    tern_status status = tn_values_truth(v, &has_biases, "attention_bias", NULL);
+    if (status == TERN_OK && has_biases)
+        status = tn_values_refuse(v, "\"attention_bias\": true");
+    return status;
+}
+
 tern_status tn_spec_gated_delta(struct tn_family_spec *s, const struct tn_values *v, uint8_t flags)
 {
     struct delta delta;
-    tern_status status = read_delta(&delta, v);
+    tern_status status = refuse_biases(v);
+    if (status == TERN_OK)
+        status = read_delta(&delta, v);
     if (status == TERN_OK)
         status = read_value_dim(&delta, v);
     if (status == TERN_OK)

@@ -42,10 +42,12 @@ tern_status tn_spec_qwen_windows(struct tn_family_spec *s, const struct tn_value
 
 tern_status tn_spec_all_have_experts(const struct tn_values *v)
 {
-    static const struct tn_value step_value = {"decoder_sparse_step", NULL, 1, 1};
+    static const struct tn_value step_value = {"decoder_sparse_step", NULL, 1, TERN_MAX_LAYERS};
     uint32_t step = 1;
     double first = NAN;
     tern_status status = tn_values_integer(v, &step, &step_value, false);
+    if (status == TERN_OK && step != 1)
+        status = tn_values_refuse(v, "\"decoder_sparse_step\" above 1");
     if (status == TERN_OK && !v->is_gguf)
         status = v->element(v, &first, "mlp_only_layers", 0);
     if (status == TERN_OK && !isnan(first))

@@ -262,6 +262,10 @@ class Spellings(Case):
         folder = Folder("tiny-qwen3-moe", HYBRIDS)
         n = folder.config["num_experts"]
         self.check(folder, {"num_experts": n}, {"num_local_experts": n}, ["num_experts"])
+        folder.config["decoder_sparse_step"] = 2
+        self.assertIn('"decoder_sparse_step" above 1 is not supported',
+                      self.refused(6, "convert", folder.write(scratch("sparse")), "-o",
+                                   scratch("sparse.tern"), "--no-tokenizer"))
 
     def test_tie_inside_and_around(self):
         """Where the configuration of the text model contradicts the one around it, the head in the

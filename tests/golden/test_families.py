@@ -189,6 +189,7 @@ class Families(command.TestCase):
                 ("linear_key_head_dim", 1 << 16, 5, "allowed are 2 to 1024"),
                 ("linear_value_head_dim", 1 << 16, 5, "allowed are 1 to 1024"),
                 ("attn_output_gate", False, 6, "attn_output_gate"),
+                ("attention_bias", True, 6, '"attention_bias": true is not supported'),
                 ("layer_types", ["linear_attention", "mamba"], 6, '[1] is "mamba"'),
                 ("layer_types", ["linear_attention", "sliding_attention"], 6, "has a window")):
             config = read_json(os.path.join(source, "config.json"))
