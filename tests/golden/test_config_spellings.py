@@ -39,6 +39,17 @@ class Spellings(Case):
             with self.subTest(name=name):
                 self.check(Folder(name, root), {"rope_theta": theta}, {}, ["rope_theta"])
 
+    def test_defaults_of_gemma2(self):
+        """A cap that is absent has a value, one that is null does not exist."""
+        usual = {"query_pre_attn_scalar": 256, "sliding_window": 4096,
+                 "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
+        folder = Folder("tiny-gemma2", DENSE)
+        capped = self.check(folder, usual, {}, usual)
+        for key in ("attn_logit_softcapping", "final_logit_softcapping"):
+            bare = self.check(Folder("tiny-gemma2", DENSE), {**usual, key: None},
+                              {**usual, key: 0}, usual)
+            self.assertNotEqual(capped, bare)
+
     def test_defaults_of_gemma3(self):
         """The files of models with 4 billion parameters and more state neither rotation."""
         linear = {"factor": 8.0, "rope_type": "linear"}

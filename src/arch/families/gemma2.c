@@ -30,8 +30,9 @@ static tern_status gemma2_spec(struct tn_family_spec *s, const struct tn_values 
 const struct tn_family tn_family_gemma2 = {
     .name = "gemma2",
     .model_types = {"gemma2"},
-    .defaults =
-        "{\"hidden_activation\": \"gelu_pytorch_tanh\", \"tie_word_embeddings\": true}",
+    .defaults = "{\"hidden_activation\": \"gelu_pytorch_tanh\", \"query_pre_attn_scalar\": 256,"
+                " \"sliding_window\": 4096, \"attn_logit_softcapping\": 50,"
+                " \"final_logit_softcapping\": 30, \"tie_word_embeddings\": true}",
     .gguf = {{"gemma2", TERN_ACT_GELU_TANH}},
     .names = names,
     .needs = {TERN_ROLE_ATTN_POST_NORM, TERN_ROLE_FFN_POST_NORM},
