@@ -166,8 +166,9 @@ tern_status tn_spec_is_sliding(bool *out, const struct tn_values *values, uint32
  * range. */
 tern_status tn_spec_experts(struct tn_family_spec *out, const struct tn_values *values,
                             bool renormalises);
-/* For `spec`: refuses sources in which some layers have no experts. */
-tern_status tn_spec_all_have_experts(const struct tn_values *values);
+/* For `spec`, after tn_spec_experts: the layers that "mlp_only_layers" lists have none, and with a
+ * "decoder_sparse_step" n only every n-th layer has. */
+tern_status tn_spec_dense_layers(struct tn_family_spec *out, const struct tn_values *values);
 /* For `spec`, after tn_spec_experts: the layers also have a shared expert. */
 tern_status tn_spec_shared_expert(struct tn_family_spec *out, const struct tn_values *values);
 /* For `spec`: the layers that the source lists as linear attention, or all but every n-th, mix with

@@ -40,19 +40,36 @@ tern_status tn_spec_qwen_windows(struct tn_family_spec *s, const struct tn_value
     return status;
 }
 
-tern_status tn_spec_all_have_experts(const struct tn_values *v)
+/* Whether "mlp_only_layers" lists the layer, among its first n numbers. */
+static tern_status is_listed_dense(bool *out, const struct tn_values *v, uint32_t layer, uint32_t n)
+{
+    tern_status status = TERN_OK;
+    *out = false;
+    for (uint32_t k = 0; k < n && status == TERN_OK && !*out; k++) {
+        double listed = -1;
+        status = v->element(v, &listed, "mlp_only_layers", k);
+        *out = listed == layer;
+    }
+    return status;
+}
+
+tern_status tn_spec_dense_layers(struct tn_family_spec *s, const struct tn_values *v)
 {
     static const struct tn_value step_value = {"decoder_sparse_step", NULL, 1, TERN_MAX_LAYERS};
-    uint32_t step = 1;
-    double first = NAN;
+    uint32_t step = 1, n_dense = 0;
     tern_status status = tn_values_integer(v, &step, &step_value, false);
-    if (status == TERN_OK && step != 1)
-        status = tn_values_refuse(v, "\"decoder_sparse_step\" above 1");
-    if (status == TERN_OK && !v->is_gguf)
-        status = v->element(v, &first, "mlp_only_layers", 0);
-    if (status == TERN_OK && !isnan(first))
-        status = tn_values_refuse(v, "\"mlp_only_layers\" that is not empty");
-    return status;
+    for (uint32_t i = 0; !v->is_gguf && i < s->config->n_layer && status == TERN_OK; i++) {
+        bool is_dense;
+        status = is_listed_dense(&is_dense, v, i, s->config->n_layer);
+        if (!is_dense && (i + 1) % step == 0)
+            continue;
+        s->layers[i].ffn = TERN_FFN_GATED;
+        n_dense++;
+    }
+    return status == TERN_OK && n_dense == s->config->n_layer
+               ? tn_values_refuse(v, "\"mlp_only_layers\" or \"decoder_sparse_step\" without any "
+                                     "layer of experts")
+               : status;
 }
 
 tern_status tn_spec_shared_expert(struct tn_family_spec *s, const struct tn_values *v)

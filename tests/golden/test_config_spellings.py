@@ -273,8 +273,27 @@ class Spellings(Case):
         folder = Folder("tiny-qwen3-moe", HYBRIDS)
         n = folder.config["num_experts"]
         self.check(folder, {"num_experts": n}, {"num_local_experts": n}, ["num_experts"])
-        folder.config["decoder_sparse_step"] = 2
-        self.assertIn('"decoder_sparse_step" above 1 is not supported',
+
+    def test_layers_without_experts(self):
+        """One of them equals a layer whose experts are all the same."""
+        folder, mlp = Folder("tiny-qwen3-moe", HYBRIDS), "model.layers.0.mlp."
+        self.assertTrue(folder.config["norm_topk_prob"])
+        parts = [f"{part}_proj.weight" for part in ("gate", "up", "down")]
+        for e in range(folder.config["num_experts"]):
+            for part in parts:
+                first = folder.tensors[f"{mlp}experts.0.{part}"]
+                folder.tensors[f"{mlp}experts.{e}.{part}"] = first
+        same = self.logits(self.convert(folder.write(scratch("same")), "same"), ids=IDS)
+        for part in parts:
+            folder.tensors[mlp + part] = folder.tensors[f"{mlp}experts.0.{part}"]
+        folder.tensors = {name: tensor for name, tensor in folder.tensors.items()
+                          if not name.startswith((mlp + "experts.", mlp + "gate.weight"))}
+        folder.config["intermediate_size"] = folder.config["moe_intermediate_size"]
+        dense = self.check(folder, {"mlp_only_layers": [7, 0]}, {"decoder_sparse_step": 2})
+        pairs = zip(command.floats(dense), command.floats(same))
+        self.assertLess(max(abs(a - b) for a, b in pairs), 1e-4)
+        folder.config["mlp_only_layers"] = [0, 1]
+        self.assertIn("without any layer of experts is not supported",
                       self.refused(6, "convert", folder.write(scratch("sparse")), "-o",
                                    scratch("sparse.tern"), "--no-tokenizer"))
 

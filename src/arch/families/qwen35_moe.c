@@ -8,9 +8,7 @@
 /* No key states that the weights of the chosen experts are renormalised. */
 static tern_status qwen35_moe_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
-    tern_status status = tn_spec_all_have_experts(v);
-    if (status == TERN_OK)
-        status = tn_spec_gated_delta(s, v, v->is_gguf ? TERN_DELTA_TILED : 0);
+    tern_status status = tn_spec_gated_delta(s, v, v->is_gguf ? TERN_DELTA_TILED : 0);
     if (status == TERN_OK)
         status = tn_spec_experts(s, v, true);
     return status == TERN_OK ? tn_spec_shared_expert(s, v) : status;

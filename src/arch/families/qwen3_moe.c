@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Qwen3-30B-A3B: Qwen3 with experts in every layer.  Whether their weights are renormalised is a
- * key of config.json; GGUF files imply it.
+ * Qwen3-30B-A3B: Qwen3 with experts, in every layer of the published models.  Whether their
+ * weights are renormalised is a key of config.json; GGUF files imply it.
  */
 #include "arch/family.h"
 
@@ -14,10 +14,11 @@ static const struct tn_fused fused[] = {
 static tern_status qwen3_moe_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
     bool renormalises = v->is_gguf; /* the default if the key is absent */
-    tern_status status = tn_spec_all_have_experts(v);
+    tern_status status =
+        tn_values_truth(v, &renormalises, "norm_topk_prob", "expert_weights_norm");
     if (status == TERN_OK)
-        status = tn_values_truth(v, &renormalises, "norm_topk_prob", "expert_weights_norm");
-    return status == TERN_OK ? tn_spec_experts(s, v, renormalises) : status;
+        status = tn_spec_experts(s, v, renormalises);
+    return status == TERN_OK ? tn_spec_dense_layers(s, v) : status;
 }
 
 const struct tn_family tn_family_qwen3_moe = {

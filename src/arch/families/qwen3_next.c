@@ -9,13 +9,14 @@
 static tern_status qwen3_next_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
     bool renormalises = true;
-    tern_status status = tn_spec_all_have_experts(v);
-    if (status == TERN_OK)
-        status = tn_values_truth(v, &renormalises, "norm_topk_prob", "expert_weights_norm");
+    tern_status status =
+        tn_values_truth(v, &renormalises, "norm_topk_prob", "expert_weights_norm");
     if (status == TERN_OK)
         status = tn_spec_gated_delta(s, v, 0);
     if (status == TERN_OK)
         status = tn_spec_experts(s, v, renormalises);
+    if (status == TERN_OK)
+        status = tn_spec_dense_layers(s, v);
     return status == TERN_OK ? tn_spec_shared_expert(s, v) : status;
 }
 
