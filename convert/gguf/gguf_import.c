@@ -375,7 +375,8 @@ static tern_status read_layers(struct importer *i)
                        out->rope_dims, c->head_dim);
     if (out->rope_dims > c->head_dim || out->rope_dims % 2)
         return tn_fail(i->err, TERN_INPUT,
-                       "rope.dimension_count %u: of the %u values of a head pairs are rotated",
+                       "rope.dimension_count is %u: it must be an even number of the %u values of "
+                       "a head",
                        out->rope_dims, c->head_dim);
     status = tn_config_make_layers(out, i->err);
     if (status != TERN_OK)

@@ -156,8 +156,9 @@ static tern_status parse_partial(struct tn_config_import *out, const json_t *obj
                            keys[i], share);
         if (!(dims >= 2 && dims <= out->config.head_dim) || fmod(dims, 2) != 0)
             return tn_fail(err, TERN_INPUT,
-                           CONFIG ": \"%s\" is %g: of the %u values of a head pairs are rotated",
-                           keys[i], share, out->config.head_dim);
+                           CONFIG ": \"%s\" is %g, which rotates %g of the %u values of a head: "
+                                  "it must be an even number of them",
+                           keys[i], share, dims, out->config.head_dim);
         out->rope_dims = (uint32_t)dims;
     }
     return TERN_OK;
@@ -274,7 +275,9 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
     if (tn_json_is_absent(theta))
         theta = json_object_get(root, "rotary_emb_base");
     tern_status status = read_theta(&rotation->theta, out->family, theta, err);
-    if (status == TERN_OK)
+    const json_t *share =
+        json_object_get(json_object_get(root, keys[0]), "partial_rotary_factor");
+    if (status == TERN_OK && tn_json_is_absent(share)) /* else it may be a default of the family */
         status = parse_partial(out, root, err);
     for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
         const json_t *rope = json_object_get(root, keys[i]);

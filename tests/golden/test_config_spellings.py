@@ -69,6 +69,12 @@ class Spellings(Case):
         folder, key = Folder("tiny-qwen3next", HYBRIDS), "partial_rotary_factor"
         quarter = self.check(folder, {key: 0.25}, {}, [key])
         self.assertNotEqual(quarter, self.check(folder, *[{key: 1.0}] * 2))
+        for share in (0.5, 0.25):  # a quarter is odd; a half is even, but contradicts the tensors
+            rope = {"rope_type": "default", "rope_theta": folder.config["rope_theta"], key: share}
+            folder.config.update(head_dim=12, rope_parameters=rope)
+            words = self.refused(5, "convert", folder.write(scratch("odd")), "-o",
+                                 scratch("odd.tern"), "--no-tokenizer")
+            self.assertEqual("which rotates 3 of the 12 values of a head" in words, share == 0.25)
         folder = Folder("tiny-gpt-neox", DENSE)
         folder.config["rotary_pct"] = "0.25"
         self.assertIn('"rotary_pct" is not a number',
