@@ -311,7 +311,7 @@ static void send_chunk(struct tn_task *task, uint32_t i_choice, const char *fini
         tn_buf_append_text(&json, "null");
     tn_buf_append_text(&json, ",\"finish_reason\":");
     tn_json_text(&json, finish);
-    tn_buf_append_text(&json, task->gen.includes_usage ? "}],\"usage\":null}" : "}]}");
+    tn_buf_append_text(&json, "}]}");
     json.failed = json.failed || delta->failed || (logprobs && logprobs->failed);
     tn_openai_send_event(task, &json);
 }

@@ -280,7 +280,7 @@ static void send_chunk(struct tn_task *task, struct tn_choice *choice, uint32_t 
     tn_openai_append_head(&json, task, "cmpl", "text_completion");
     tn_buf_append_text(&json, ",\"choices\":[");
     append_choice(&json, task, choice, to, finish);
-    tn_buf_append_text(&json, task->gen.includes_usage ? "],\"usage\":null}" : "]}");
+    tn_buf_append_text(&json, "]}");
     json.failed = json.failed || choice->text.failed;
     choice->n_sent = choice->text.n_bytes;
     tn_openai_send_event(task, &json);
