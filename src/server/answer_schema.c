@@ -39,6 +39,18 @@ static bool read_json_schema(struct tn_gen *gen, const json_t *o, struct tn_refu
            take_schema(gen, schema, is_strict ? TERN_GRAMMAR_STRICT : 0, gen->api->schema);
 }
 
+/* Reads {"type": "json_object"}; clients of llama.cpp add a "schema". */
+static bool read_json_object(struct tn_gen *gen, const json_t *format, struct tn_refusal *r)
+{
+    static const char param[] = "response_format.schema";
+    const json_t *schema = tn_json_member(format, "schema");
+    if (!schema)
+        return take_object(gen, gen->api->format);
+    if (!json_is_object(schema))
+        return tn_refuse(r, 400, param, "\"%s\" must be a schema", param);
+    return take_schema(gen, schema, 0, param);
+}
+
 bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
     const char *param = gen->api->format;
@@ -47,7 +59,7 @@ bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct 
     if (!format || (type && strcmp(type, "text") == 0))
         return true;
     if (type && strcmp(type, "json_object") == 0)
-        return take_object(gen, param);
+        return read_json_object(gen, format, r);
     if (type && strcmp(type, "json_schema") == 0)
         return read_json_schema(gen, tn_json_member(format, "json_schema"), r);
     return tn_refuse(r, 400, param,

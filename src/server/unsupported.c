@@ -22,6 +22,13 @@ static const json_t *format_of(const json_t *body, const char *name, bool is_ins
     return is_text || (json_is_string(value) && json_string_length(value) == 0) ? NULL : value;
 }
 
+/* Is it a member of the API whose own one is `own`?  Chat completions have llama.cpp's too. */
+static bool is_own(const char *name, const char *own)
+{
+    return strcmp(name, own) == 0 ||
+           (strcmp(own, "response_format") == 0 && strcmp(name, "json_schema") == 0);
+}
+
 /* Refuses names that other APIs, vLLM and llama.cpp use for an output format. */
 static bool refuse_formats(const json_t *body, const char *own, struct tn_refusal *r)
 {
@@ -36,7 +43,7 @@ static bool refuse_formats(const json_t *body, const char *own, struct tn_refusa
                    {"guided_grammar", false},  {"structured_outputs", false}};
     for (size_t i = 0; i < TN_COUNT_OF(formats); i++) {
         const char *name = formats[i].name;
-        if (strcmp(name, own) != 0 && format_of(body, name, formats[i].is_inside))
+        if (!is_own(name, own) && format_of(body, name, formats[i].is_inside))
             return tn_refuse(r, 400, name,
                              "\"%s\" is not supported here: chat completions have "
                              "\"response_format\", responses have \"text.format\", messages have "

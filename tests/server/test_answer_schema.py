@@ -102,6 +102,19 @@ class AnswerSchema(serving.TestCase):
             self.check_animal(serving.choice_text(events, i))
             self.assertEqual(serving.choice_parts(events, i)[-1]["finish_reason"], "stop")
 
+    def test_formats_of_llama(self):
+        """llama.cpp's server takes a schema in two more members of chat completions."""
+        bad = {"type": "nothing"}
+        for name, form in (("json_schema", lambda schema: {"json_schema": schema}),
+                           ("response_format.schema", lambda schema: {"response_format": {
+                               "type": "json_object", "schema": schema}})):
+            body = {"messages": ASK, "max_tokens": 200}
+            answer = self.post(CHAT, dict(body, **form(ANIMAL)))
+            self.check_animal(answer["choices"][0]["message"]["content"])
+            for schema in (bad, "x"):
+                error = self.post(CHAT, dict(body, **form(schema)), 400)["error"]
+                self.assertEqual(error["param"], name)
+
     def test_json_object(self):
         for seed in range(6):
             choice = self.chat({"type": "json_object"}, seed=seed, temperature=1.5)
