@@ -102,6 +102,7 @@ static void skip_reasoning(const struct tn_task *task, struct tn_choice *choice)
         if (choice->n_shown_bytes + n > at)
             return;
         choice->n_shown_bytes += n;
+        choice->n_skipped++;
     }
 }
 

@@ -11,6 +11,7 @@
 #include "base/json_dump.h"
 #include "server/json_out.h"
 #include "server/list_stream.h"
+#include "server/logprobs.h"
 #include "server/openai.h"
 #include "server/translate.h"
 
@@ -46,15 +47,38 @@ static const struct {
                            "response.reasoning_text.delta", "response.reasoning_text.done",
                            "text"},
     [TN_OPEN_TEXT] = {"msg", "\"message\",\"role\":\"assistant\"",
-                      "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[]",
+                      "{\"type\":\"output_text\",\"annotations\":[]",
                       "response.output_text.delta", "response.output_text.done", "text"},
     [TN_OPEN_CALL] = {"fc", "\"function_call\"", NULL, "response.function_call_arguments.delta",
                       "response.function_call_arguments.done", "arguments"},
 };
 
-static void append_part(struct tn_buf *out, enum tn_open kind, const char *text, size_t n)
+/* The log-probabilities of the text are in the final response, and in a stream's pieces. */
+static void append_logprobs(struct tn_buf *out, const struct tn_task *task)
 {
-    tn_buf_printf(out, "%s,\"text\":", kinds[kind].part);
+    const struct tn_choice *choice = &task->choices[0];
+    const uint32_t to = task->is_ended ? choice->n_shown : choice->n_skipped;
+    tn_buf_append_text(out, ",\"logprobs\":");
+    tn_logprobs_append(out, task, choice, choice->n_skipped, to, false);
+}
+
+/* Appends those of the tokens in the first n_bytes of the text that were not shown yet. */
+static void append_more_logprobs(struct tn_buf *out, const struct tn_task *task,
+                                 struct tn_choice *choice, size_t n_bytes)
+{
+    const uint32_t from = choice->n_shown;
+    choice->n_shown = tn_choice_tokens_of(task, choice, n_bytes, &choice->n_shown_bytes);
+    tn_buf_append_text(out, ",\"logprobs\":");
+    tn_logprobs_append(out, task, choice, from, choice->n_shown, false);
+}
+
+static void append_part(struct tn_buf *out, const struct tn_task *task, enum tn_open kind,
+                        const char *text, size_t n)
+{
+    tn_buf_append_text(out, kinds[kind].part);
+    if (kind == TN_OPEN_TEXT)
+        append_logprobs(out, task);
+    tn_buf_append_text(out, ",\"text\":");
     tn_json_string(out, text, n);
     tn_buf_append_text(out, "}");
 }
@@ -74,7 +98,7 @@ static void append_words(struct tn_buf *out, const struct tn_task *task, enum tn
     begin_item(out, task, kind, i, status);
     tn_buf_append_text(out, ",\"content\":[");
     if (text)
-        append_part(out, kind, text, n);
+        append_part(out, task, kind, text, n);
     tn_buf_append_text(out, "]}");
 }
 
@@ -169,6 +193,7 @@ static void append_response(struct tn_buf *out, const struct tn_task *task, bool
     append_echo(out, task, "tools", "[]");
     append_echo(out, task, "tool_choice", "\"auto\"");
     append_echo(out, task, "parallel_tool_calls", "true");
+    append_echo(out, task, "top_logprobs", "0");
     tn_buf_append_text(out, ",\"output\":[");
     if (is_whole)
         append_items(out, task);
@@ -218,14 +243,17 @@ static void begin_item_event(struct tn_buf *out, struct tn_task *task, const cha
 static void send_piece(struct tn_task *task, const char *name, const char *key, const char *text,
                        size_t n)
 {
-    const struct tn_choice *choice = &task->choices[0];
+    struct tn_choice *choice = &task->choices[0];
+    const bool is_delta = strcmp(key, "delta") == 0;
     struct tn_buf json = {0};
     begin_item_event(&json, task, name);
     tn_buf_printf(&json, ",\"%s\":", key);
     tn_json_string(&json, text, n);
-    if (choice->open == TN_OPEN_TEXT)
-        tn_buf_append_text(&json, ",\"logprobs\":[]");
-    if (choice->open == TN_OPEN_CALL && strcmp(key, "delta") != 0)
+    if (choice->open == TN_OPEN_TEXT && is_delta)
+        append_more_logprobs(&json, task, choice, choice->n_sent + n);
+    else if (choice->open == TN_OPEN_TEXT)
+        append_logprobs(&json, task);
+    if (choice->open == TN_OPEN_CALL && !is_delta)
         append_name(&json, task, choice->n_calls_sent - 1);
     end_event(&json, task, name);
 }
@@ -235,7 +263,7 @@ static void send_part(struct tn_task *task, const char *name, const char *text, 
     struct tn_buf json = {0};
     begin_item_event(&json, task, name);
     tn_buf_append_text(&json, ",\"part\":");
-    append_part(&json, task->choices[0].open, text, n);
+    append_part(&json, task, task->choices[0].open, text, n);
     end_event(&json, task, name);
 }
 
@@ -322,6 +350,8 @@ static void send_more(struct tn_task *task, struct tn_choice *choice)
 
 static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
+    if (choice->open == TN_OPEN_TEXT && choice->n_shown < choice->n_tokens)
+        piece_of_item(task, choice, "", 0); /* tokens that only the end decides */
     tn_list_end(&items, task, choice);
 }
 
@@ -336,6 +366,9 @@ static void send_error(struct tn_task *task, const struct tn_refusal *refusal)
 
 static void end_answer(struct tn_task *task, struct tn_buf *out)
 {
+    struct tn_choice *choice = &task->choices[0];
+    choice->n_shown = tn_choice_tokens_of(task, choice, choice->text.n_bytes,
+                                          &choice->n_shown_bytes);
     if (!task->gen.streams)
         append_response(out, task, true);
     else if (strcmp(status_of(task), "completed") == 0)
@@ -371,7 +404,8 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
         .stops = "stop", .format = format, .json_schema = format,
         .schema = "text.format.schema", .conversation = "input"};
     task->gen.api = &api;
-    return tn_translation_read(task, tn_responses_parameters(task->request.root, r), "text", r);
+    return tn_translation_read(task, tn_responses_parameters(task->request.root, r), "text", r) &&
+           tn_logprobs_read(task, r);
 }
 
 void tn_route_responses(struct tn_server *server, struct tn_conn *conn)

@@ -33,7 +33,7 @@ static bool refuse_others(const json_t *request, struct tn_refusal *r)
 {
     static const char *const names[] = {"previous_response_id", "conversation", "prompt",
                                         "background"};
-    double n_top = 0, n_new = 0;
+    double n_new = 0;
     if (!tn_translation_is_object(request, "text", r) ||
         !tn_translation_is_object(request, "reasoning", r))
         return false;
@@ -42,8 +42,18 @@ static bool refuse_others(const json_t *request, struct tn_refusal *r)
         if (value && !json_is_false(value))
             return tn_refuse(r, 400, names[i], "\"%s\": this server stores no answers", names[i]);
     }
-    return tn_json_get_count(request, "top_logprobs", 0, 0, &n_top, r) &&
-           tn_json_get_count(request, "max_output_tokens", -1, TN_JSON_NO_LIMIT, &n_new, r);
+    return tn_json_get_count(request, "max_output_tokens", -1, TN_JSON_NO_LIMIT, &n_new, r);
+}
+
+static bool includes_logprobs(const json_t *request)
+{
+    const json_t *include = tn_json_member(request, "include");
+    for (size_t i = 0; i < json_array_size(include); i++) {
+        const char *name = json_string_value(json_array_get(include, i));
+        if (name && strcmp(name, "message.output_text.logprobs") == 0)
+            return true;
+    }
+    return json_number_value(tn_json_member(request, "top_logprobs")) > 0;
 }
 
 json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
@@ -51,7 +61,7 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
     static const char *const shared[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream",
                                          "presence_penalty", "frequency_penalty",
                                          "repeat_penalty", "logit_bias",
-                                         "parallel_tool_calls"};
+                                         "parallel_tool_calls", "top_logprobs"};
     struct tn_translation t = {0};
     if (!refuse_others(request, r))
         return NULL;
@@ -59,6 +69,7 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
     for (size_t i = 0; i < TN_COUNT_OF(shared); i++)
         tn_translation_share(&t, out, shared[i], request, shared[i]);
     tn_translation_share(&t, out, "max_tokens", request, "max_output_tokens");
+    tn_translation_set(&t, out, "logprobs", json_boolean(includes_logprobs(request)));
     tn_translation_share(&t, out, "reasoning_effort", tn_json_member(request, "reasoning"),
                          "effort");
     tn_translation_format(&t, out, tn_json_member(request, "text"));

@@ -41,7 +41,8 @@ struct tn_choice {
     size_t open_from; /* where the open text begins */
     struct tn_buf logprobs; /* [n_tokens][n_logprobs] struct tern_token_logprob */
     uint32_t n_tokens;      /* tokens of the answer with log-probabilities */
-    uint32_t n_shown;       /* of which streamed */
+    uint32_t n_skipped;     /* of which before the text, in its reasoning */
+    uint32_t n_shown;       /* of which streamed or skipped */
     size_t n_shown_bytes;   /* bytes of the streamed tokens */
     struct tn_buf prompt_logprobs; /* [n_ids of the prompt][n_logprobs], if echoed */
     uint32_t n_prompt_tokens;

@@ -413,6 +413,15 @@ class Responses(Case):
             self.check_stream(items, max_output_tokens=n)
         self.assertEqual([i["type"] for i in items], ["reasoning", "message"])
 
+    def test_logprobs_are_those_of_the_answer(self):
+        listed = self.ask(logprobs=True, top_logprobs=1)["choices"][0]["logprobs"]["content"]
+        self.assertEqual(self.whole(top_logprobs=1)["output"][-1]["content"][0]["logprobs"], listed)
+        events = self.server.named_events(self.PATH, self.body(top_logprobs=1))
+        self.assertEqual([l for e in events if e["type"] == "response.output_text.delta"
+                          for l in e["logprobs"]], listed)
+        [part] = events[-1]["response"]["output"][-1]["content"]
+        self.assertEqual(part["logprobs"], listed)
+
     def test_effort(self):
         for effort in ("none", "low", None):
             reasoning = {"effort": effort, "summary": "auto"}

@@ -89,6 +89,24 @@ class Responses(serving.TestCase):
         empty = self.events(max_output_tokens=0)[-1]["response"]
         self.assertEqual(empty["output"][0]["content"][0]["text"], "")
 
+    def test_logprobs(self):
+        chat = self.chat([{"role": "user", "content": ASK["input"]}], logprobs=True,
+                         top_logprobs=2)["choices"][0]["logprobs"]["content"]
+        include = {"include": ["reasoning.encrypted_content", "message.output_text.logprobs"]}
+        for more in (dict(include, top_logprobs=2), {"top_logprobs": 2}):
+            [part] = self.ask(**more)["output"][0]["content"]
+            self.assertEqual(part["logprobs"], chat)
+            events = self.events(**more)
+            self.assertEqual(events[-1]["response"]["output"][0]["content"], [part])
+            deltas = [e for e in events if e["type"] == "response.output_text.delta"]
+            self.assertEqual([l for e in deltas for l in e["logprobs"]], chat)
+            self.assertEqual(["".join(l["token"] for l in e["logprobs"]) for e in deltas],
+                             [e["delta"] for e in deltas])
+        [part] = self.ask(**include)["output"][0]["content"]
+        self.assertEqual(part["logprobs"], [dict(l, top_logprobs=[]) for l in chat])
+        [part] = self.ask(top_logprobs=0)["output"][0]["content"]
+        self.assertEqual(part["logprobs"], [])
+
     def test_form(self):
         schema = {"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"],
                   "additionalProperties": False}
@@ -172,7 +190,8 @@ class Responses(serving.TestCase):
                 ("text.format.schema", {"text": {"format": {
                     "type": "json_schema", "schema": {"minLength": -1}}}}),
                 ("previous_response_id", {"previous_response_id": "resp_1"}),
-                ("background", {"background": True}), ("top_logprobs", {"top_logprobs": 2}),
+                ("background", {"background": True}),
+                ("top_logprobs", {"top_logprobs": 21}), ("top_logprobs", {"top_logprobs": "2"}),
                 ("text", {"text": "x"}), ("reasoning", {"reasoning": "low"}),
                 ("tool_choice", {"tool_choice": "required"}),
                 ("tool_choice", {"tool_choice": {"type": "function", "name": "f"}}),
