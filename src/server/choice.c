@@ -199,10 +199,12 @@ uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice 
                              size_t n_bytes, size_t *n_token_bytes)
 {
     const size_t at = answer_offset(choice);
-    const bool has_all = choice->has_ended && choice->job.result.stop != TERN_STOP_STRING;
+    const bool has_calls = tn_choice_n_calls(choice) > 0;
+    const bool has_all = choice->has_ended && (has_calls || choice->job.result.stop !=
+                                                                TERN_STOP_STRING);
     uint32_t i = choice->n_shown;
     *n_token_bytes = choice->n_shown_bytes;
-    if (at == SIZE_MAX)
+    if (at == SIZE_MAX || (has_calls && !choice->has_ended))
         return i;
     n_bytes += at;
     for (; i < choice->n_tokens; i++) {

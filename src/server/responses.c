@@ -405,7 +405,11 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
         .schema = "text.format.schema", .conversation = "input"};
     task->gen.api = &api;
     return tn_translation_read(task, tn_responses_parameters(task->request.root, r), "text", r) &&
-           tn_logprobs_read(task, r);
+           tn_logprobs_read(task, r) &&
+           (!task->gen.has_logprobs || !task->tools ||
+            tn_refuse(r, 400, "top_logprobs",
+                      "log-probabilities cannot be combined with \"tools\" here; chat completions "
+                      "list those of calls, too"));
 }
 
 void tn_route_responses(struct tn_server *server, struct tn_conn *conn)

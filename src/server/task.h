@@ -196,7 +196,8 @@ const char *tn_choice_finish(const struct tn_choice *choice);
 /* Entries of token i. */
 const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i);
 /* One past the last token whose bytes are all in the first n_bytes of text; at the end all tokens,
- * except those after a stop string.  *n_token_bytes: the bytes of those tokens. */
+ * except those after a stop string.  Tokens of tool calls and of text after them count only at the
+ * end.  *n_token_bytes: the bytes of those tokens. */
 uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
                              size_t n_bytes, size_t *n_token_bytes);
 struct tn_usage_counts {

@@ -154,8 +154,6 @@ bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
     if (!read_choice(task, &tools, &is_off, r) ||
         !tn_json_get_bool(task->body, "parallel_tool_calls", &is_parallel, r))
         return false;
-    if (json_is_true(tn_json_member(task->body, "logprobs")) && !is_off)
-        return tn_refuse(r, 400, "logprobs", "\"logprobs\" cannot be combined with \"tools\"");
     task->tools = is_off ? NULL : tools;
     task->is_single_call = task->tools && !is_parallel;
     if (task->must_call) { /* the output format constrains answers, not forced calls */

@@ -137,6 +137,8 @@ class Responses(serving.TestCase):
             self.assertEqual((events[-1]["type"], events[-1]["response"]["output"]),
                              ("response.completed", [item]))
             self.assertEqual((item["arguments"], item["status"]), (call["arguments"], "completed"))
+            error = self.ask(400, server=server, tools=TOOLS, top_logprobs=1)["error"]
+            self.assertEqual(error["param"], "top_logprobs")
             talk = [{"role": "user", "content": "Hi"}, call, {
                 "type": "function_call_output", "call_id": call["call_id"], "output": "sunny"}]
             counts = [self.ask(server=server, input=talk[:n], max_output_tokens=1)["usage"]

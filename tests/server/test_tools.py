@@ -16,6 +16,10 @@ CHAT = "/v1/chat/completions"
 ASK = [{"role": "user", "content": "What is the weather?"}]
 
 
+def joined(entries):
+    return b"".join(bytes(e["bytes"]) for e in entries).decode()
+
+
 class Tools(serving.TestCase):
     def ask(self, server, status=200, path=CHAT, **more):
         body = dict({"messages": ASK, "tools": TOOLS, "max_tokens": 100, "seed": 1}, **more)
@@ -238,6 +242,27 @@ class Tools(serving.TestCase):
                           tool_choice="required", options={"num_predict": 3})
         self.assertEqual((answer["message"]["content"], answer["done_reason"]), ("", "length"))
 
+    def check_logprobs(self, server):
+        """Those of calls are listed too, in streams at the end."""
+        for more in ({"tool_choice": "required"}, {"max_tokens": 12}, {"n": 2, "max_tokens": 12},
+                     {"tool_choice": "required", "parallel_tool_calls": False}):
+            more = dict(more, logprobs=True, top_logprobs=1)
+            events = server.events(CHAT, dict({"messages": ASK, "tools": TOOLS, "max_tokens": 100,
+                                               "seed": 1}, **more))
+            for choice in self.ask(server, **more)["choices"]:
+                entries, message = choice["logprobs"]["content"], choice["message"]
+                text = joined(entries)
+                if "tool_calls" in message:
+                    self.assertIn('"' + message["tool_calls"][0]["function"]["name"], text)
+                else:
+                    self.assertEqual(text, message["content"])
+                self.assertEqual([e for part in serving.choice_parts(events, choice["index"])
+                                  if part["logprobs"] for e in part["logprobs"]["content"]],
+                                 entries)
+            answer = self.ask(server, path="/api/chat", model="model0", stream=False,
+                              logprobs=True, options={"temperature": 0, "num_predict": 12})
+            self.assertEqual(joined(answer["logprobs"]), answer["message"]["content"])
+
     def check_free(self, server):
         """Without a call the answer is text, as without tools except for the prompt."""
         message = self.ask(server, max_tokens=12)["choices"][0]["message"]
@@ -301,6 +326,7 @@ class Tools(serving.TestCase):
             self.check_single(server)
             self.check_allowed(server)
             self.check_cut(server)
+            self.check_logprobs(server)
             self.check_free(server)
             self.check_refusals(server)
 
@@ -313,6 +339,7 @@ class Tools(serving.TestCase):
             self.check_form_or_call(server)
             self.check_allowed(server)
             self.check_cut(server)
+            self.check_logprobs(server)
 
     def check_refusals(self, server):
         form = {"type": "json_schema"}
@@ -325,7 +352,7 @@ class Tools(serving.TestCase):
                      "type": "object", "properties": {"x": {"type": "string", "minLength": -1}}}})}),
                 ("tools", {"response_format": {"type": "json_object"},
                            "tools": [tool("f", a={"type": "string", "minLength": -1})]}),
-                ("logprobs", {"logprobs": True}), ("tool_choice", {"tool_choice": "any"}),
+                ("tool_choice", {"tool_choice": "any"}),
                 ("parallel_tool_calls", {"parallel_tool_calls": 1}),
                 ("tool_choice", {"tools": [], "tool_choice": "required"}),
                 ("tool_choice", {"tools": None, "tool_choice": 5}),
