@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Further routes of llama.cpp's server: POST /tokenize and /detokenize, GET /props and /slots.
+ * Further routes of llama.cpp's server: POST /tokenize and /detokenize, GET /props and /slots;
+ * of vLLM's, GET /tokenizer_info and the names that its /tokenize has.
  *
  * /tokenize and /detokenize are queries on a reader thread; the others answer at once.
  */
@@ -67,22 +68,39 @@ static bool hold_ids(struct tn_query *query, const struct tern_tokenizer *tokeni
     return tn_body_hold_out(query->server, &query->request, bound, &query->refusal);
 }
 
+/* Reads the text, llama.cpp's "content" or vLLM's "prompt", and the flags for encoding it. */
+static bool read_text(const json_t *body, const char **text, size_t *n, uint32_t *flags,
+                      struct tn_refusal *r)
+{
+    bool adds_special = tn_json_member(body, "prompt") != NULL, parses_special = true;
+    if (tn_json_member(body, "messages"))
+        return tn_refuse(r, 400, "messages",
+                         "\"messages\" are not supported here; /v1/messages/count_tokens counts "
+                         "the tokens of a conversation");
+    if (!tn_json_get_text(body, "prompt", text, n, r) ||
+        !tn_json_get_text(body, "content", text, n, r) ||
+        !tn_json_get_bool(body, "add_special", &adds_special, r) ||
+        !tn_json_get_bool(body, "add_special_tokens", &adds_special, r) ||
+        !tn_json_get_bool(body, "parse_special", &parses_special, r))
+        return false;
+    *flags = (adds_special ? TERN_ENCODE_ADD_SPECIAL : 0) |
+             (parses_special ? TERN_ENCODE_PARSE_SPECIAL : 0);
+    return true;
+}
+
 static enum tn_slice tokenize(struct tn_query *query)
 {
     struct tn_refusal *r = &query->refusal;
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(query->model->model);
     const char *text = NULL;
     size_t n = 0;
-    bool adds_special = false, parses_special = true, with_pieces = false;
+    uint32_t flags = 0;
+    bool with_pieces = false;
     struct tern_ids ids = {0};
     struct tern_error err;
-    if (!tn_json_get_text(query->body, "content", &text, &n, r) ||
-        !tn_json_get_bool(query->body, "add_special", &adds_special, r) ||
-        !tn_json_get_bool(query->body, "parse_special", &parses_special, r) ||
+    if (!read_text(query->body, &text, &n, &flags, r) ||
         !tn_json_get_bool(query->body, "with_pieces", &with_pieces, r))
         return TN_SLICE_LAST;
-    uint32_t flags = (adds_special ? TERN_ENCODE_ADD_SPECIAL : 0) |
-                     (parses_special ? TERN_ENCODE_PARSE_SPECIAL : 0);
     if (text && tern_tokenizer_encode(tokenizer, text, n, flags, &ids, &err) != TERN_OK) {
         tern_ids_free(&ids);
         return tn_query_fail(query, &err);
@@ -96,7 +114,8 @@ static enum tn_slice tokenize(struct tn_query *query)
         else
             tn_buf_printf(&query->out, "%u", ids.ids[i]);
     }
-    tn_buf_append_text(&query->out, "]}");
+    tn_buf_printf(&query->out, "],\"count\":%zu,\"max_model_len\":%u}", n_ids,
+                  query->model->n_ctx);
     tern_ids_free(&ids);
     return TN_SLICE_LAST;
 }
@@ -212,6 +231,30 @@ static void append_token(struct tn_buf *out, const char *key, const struct tern_
     tn_json_string(out, bytes, n);
 }
 
+/* ,"bos_token":...,"eos_token":... */
+static void append_limits(struct tn_buf *out, const struct tern_model *model)
+{
+    const struct tern_model_config *config = tern_model_config(model);
+    append_token(out, "bos_token", model, config->bos_id);
+    append_token(out, "eos_token", model,
+                 config->n_stop_ids ? config->stop_ids[0] : TERN_NO_ID);
+}
+
+void tn_route_tokenizer_info(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_buf body = {0};
+    struct tn_refusal refusal;
+    const struct tn_server_model *model = find_model(server, &conn->request, &refusal);
+    if (!model) {
+        tn_reply_error(conn, tn_openai_error, &refusal);
+        return;
+    }
+    tn_buf_printf(&body, "{\"model_max_length\":%u", model->n_ctx);
+    append_limits(&body, model->model);
+    tn_buf_append_text(&body, "}");
+    tn_reply_json(conn, 200, &body);
+}
+
 void tn_route_props(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_buf body = {0};
@@ -222,7 +265,6 @@ void tn_route_props(struct tn_server *server, struct tn_conn *conn)
         tn_reply_error(conn, tn_openai_error, &refusal);
         return;
     }
-    const struct tern_model_config *config = tern_model_config(model->model);
     tn_gen_init(&gen, model);
     tn_buf_printf(&body, "{\"default_generation_settings\":{\"n_ctx\":%u,\"params\":",
                   model->n_ctx);
@@ -231,9 +273,7 @@ void tn_route_props(struct tn_server *server, struct tn_conn *conn)
     tn_json_text(&body, model->id);
     tn_buf_append_text(&body, ",\"model_path\":"); /* the file name only, not its folder */
     tn_json_text(&body, model->id);
-    append_token(&body, "bos_token", model->model, config->bos_id);
-    append_token(&body, "eos_token", model->model,
-                 config->n_stop_ids ? config->stop_ids[0] : TERN_NO_ID);
+    append_limits(&body, model->model);
     tn_buf_append_text(&body, ",\"modalities\":{\"vision\":false,\"audio\":false},"
                               "\"build_info\":\"tern-" TERN_VERSION_STRING "\","
                               "\"is_sleeping\":false,\"sandboxed\":");

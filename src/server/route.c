@@ -46,6 +46,7 @@ static const struct route {
     {"/checksum", POST, false, tn_route_checksum},
     {"/tokenize", POST, false, tn_route_tokenize},
     {"/detokenize", POST, false, tn_route_detokenize},
+    {"/tokenizer_info", GET, false, tn_route_tokenizer_info},
     {"/completion", POST, false, tn_route_completion},
     {"/props", GET, false, tn_route_props},
     {"/slots", GET, false, tn_route_slots},

@@ -45,15 +45,27 @@ class Llama(serving.TestCase):
         self.assertEqual(data, text.encode())
 
     def test_odd_requests(self):
-        self.assertEqual(self.post("/tokenize", {}), {"tokens": []})
+        self.assertEqual(self.post("/tokenize", {})["tokens"], [])
         self.assertEqual(self.post("/detokenize", {}), {"content": ""})
-        for body in ({"content": 5}, {"content": "a", "add_special": 1},
-                     {"content": "a", "with_pieces": "yes"}):
+        for body in ({"content": 5}, {"content": "a", "add_special": 1}, {"prompt": ["a"]},
+                     {"content": "a", "with_pieces": "yes"}, {"messages": [{"role": "user"}]}):
             self.post("/tokenize", body, 400)
         for tokens in ("a", [1.5], [-1], [1 << 40], [None], [[1]]):
             self.post("/detokenize", {"tokens": tokens}, 400)
         long = "many words " * 100000
         self.assertEqual(self.post("/detokenize", {"tokens": self.tokens(long)})["content"], long)
+
+    def test_tokenizer_of_vllm(self):
+        plain = self.tokens("hello")
+        answer = self.post("/tokenize", {"prompt": "hello", "add_special_tokens": False})
+        self.assertEqual(answer, {"tokens": plain, "count": len(plain), "max_model_len": 1024})
+        info = self.server.get("/tokenizer_info")[1]
+        self.assertEqual(self.post("/tokenize", {"prompt": "hello"})["tokens"],
+                         self.tokens(info["bos_token"]) + plain)
+        props = self.server.get("/props")[1]
+        self.assertEqual(info, {"model_max_length": 1024, "bos_token": props["bos_token"],
+                                "eos_token": props["eos_token"]})
+        self.assertEqual(self.server.get("/tokenizer_info?model=none")[0], 404)
 
     # ---- completions ----
 
