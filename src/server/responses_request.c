@@ -61,7 +61,7 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
     static const char *const shared[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream",
                                          "presence_penalty", "frequency_penalty",
                                          "repeat_penalty", "logit_bias",
-                                         "parallel_tool_calls", "top_logprobs"};
+                                         "parallel_tool_calls", "top_logprobs", "stop"};
     struct tn_translation t = {0};
     if (!refuse_others(request, r))
         return NULL;
@@ -151,6 +151,10 @@ static bool add_item(struct tn_translation *t, json_t *messages, const json_t *i
         add_output(t, messages, item);
     } else if (strcmp(type, "reasoning") == 0) {
         add_reasoning(t, messages, item);
+    } else if (strcmp(type, "item_reference") == 0) {
+        return tn_refuse(r, 400, "input",
+                         "\"input\": item %zu refers to an earlier answer, but this server stores "
+                         "none: with \"store\": false clients send the items themselves", i);
     } else {
         return tn_refuse(r, 400, "input", "\"input\": item %zu: there is no \"%.60s\" here", i,
                          type);

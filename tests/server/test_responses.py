@@ -89,6 +89,14 @@ class Responses(serving.TestCase):
         empty = self.events(max_output_tokens=0)[-1]["response"]
         self.assertEqual(empty["output"][0]["content"][0]["text"], "")
 
+    def test_stop(self):
+        """It is no member of OpenAI's API, but of the servers that translate to chat completions."""
+        text = self.ask()["output"][0]["content"][0]["text"]
+        word = text.split()[3]
+        answer = self.ask(stop=[word])
+        self.assertEqual((answer["output"][0]["content"][0]["text"], answer["status"]),
+                         (text[:text.index(word)], "completed"))
+
     def test_logprobs(self):
         chat = self.chat([{"role": "user", "content": ASK["input"]}], logprobs=True,
                          top_logprobs=2)["choices"][0]["logprobs"]["content"]
@@ -200,6 +208,8 @@ class Responses(serving.TestCase):
                 ("temperature", {"temperature": "hot"})):
             with self.subTest(param, **more):
                 self.assertEqual(self.ask(400, **more)["error"]["param"], param)
+        error = self.ask(400, input=[{"type": "item_reference", "id": "x"}])["error"]
+        self.assertIn('"store": false', error["message"])
         self.assertEqual(self.ask(404, model="none")["error"]["code"], "model_not_found")
         self.ask(background=False, previous_response_id=None, max_output_tokens=1)
 
