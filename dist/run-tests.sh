@@ -46,7 +46,7 @@ stage_demo() {
 
 stage_asan() {
     build_preset asan
-    suite build/asan
+    (ASAN_OPTIONS=handle_sigill=1 && export ASAN_OPTIONS && suite build/asan)
 }
 
 stage_tsan() {
