@@ -36,15 +36,25 @@ static tern_status number_or(double *out, const char *key, const json_t *object,
     return tn_config_number(out, key, value, min, max, err);
 }
 
+static const char original_key[] = "original_max_position_embeddings";
+
 /* The positions of training.  Those of the whole file replace those of the rope object, as in
- * transformers; without both they are the context. */
+ * transformers. */
+static const json_t *find_original(const json_t *root, const json_t *rope)
+{
+    const json_t *of_file = json_object_get(root, original_key);
+    return tn_json_is_absent(of_file) ? json_object_get(rope, original_key) : of_file;
+}
+
+/* The same as a number; the context where neither states them. */
 static tern_status read_original(double *out, const struct tern_file_config *config,
                                  const json_t *root, const json_t *rope, struct tern_error *err)
 {
-    static const char key[] = "original_max_position_embeddings";
-    const json_t *of_file = json_object_get(root, key);
-    return number_or(out, key, tn_json_is_absent(of_file) ? rope : root, config->context, 1,
-                     TERN_MAX_CONTEXT, err);
+    const json_t *original = find_original(root, rope);
+    *out = config->context;
+    return tn_json_is_absent(original)
+               ? TERN_OK
+               : tn_config_number(out, original_key, original, 1, TERN_MAX_CONTEXT, err);
 }
 
 static tern_status llama3_factors(struct tn_config_import *out, const json_t *root,
@@ -73,16 +83,13 @@ static tern_status longrope_factors(struct tn_config_import *out, struct rotatio
                                     const json_t *root, const json_t *rope, struct tern_error *err)
 {
     const json_t *list = json_object_get(rope, "short_factor");
-    const json_t *original = json_object_get(root, "original_max_position_embeddings");
     const uint32_t n = out->rope_dims / 2;
     double stretch;
-    if (tn_json_is_absent(original))
-        original = json_object_get(rope, "original_max_position_embeddings");
     if (json_array_size(list) != n)
         return tn_fail(err, TERN_INPUT, CONFIG ": \"short_factor\" holds %zu numbers, not %u",
                        json_array_size(list), n);
     tern_status status =
-        tn_config_integer(&out->original_context, "original_max_position_embeddings", original, 2,
+        tn_config_integer(&out->original_context, original_key, find_original(root, rope), 2,
                           TERN_MAX_CONTEXT, err);
     if (status == TERN_OK)
         status = tn_rope_factors_alloc(out, err);
@@ -191,8 +198,7 @@ static tern_status parse_linear(struct tn_config_import *out, const json_t *rope
 static tern_status parse_dynamic(struct tn_config_import *out, const json_t *rope,
                                  struct tern_error *err)
 {
-    static const char key[] = "original_max_position_embeddings";
-    const json_t *original = json_object_get(rope, key);
+    const json_t *original = json_object_get(rope, original_key);
     double factor;
     out->is_dynamic = true;
     out->original_context = out->config.context;
@@ -202,7 +208,8 @@ static tern_status parse_dynamic(struct tn_config_import *out, const json_t *rop
     tern_status status =
         tn_config_number(&factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
     return status == TERN_OK && !tn_json_is_absent(original)
-               ? tn_config_integer(&out->original_context, key, original, 1, TERN_MAX_CONTEXT, err)
+               ? tn_config_integer(&out->original_context, original_key, original, 1,
+                                   TERN_MAX_CONTEXT, err)
                : status;
 }
 
