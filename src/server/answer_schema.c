@@ -27,6 +27,14 @@ static bool take_schema(struct tn_gen *gen, const json_t *schema, uint32_t flags
     return true;
 }
 
+static bool read_schema(struct tn_gen *gen, const json_t *schema, const char *param,
+                        struct tn_refusal *r)
+{
+    if (!json_is_object(schema))
+        return tn_refuse(r, 400, param, "\"%s\" must be a schema", param);
+    return take_schema(gen, schema, 0, param);
+}
+
 /* Reads {"name": ..., "schema": {...}, "strict": bool}. */
 static bool read_json_schema(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
 {
@@ -44,11 +52,7 @@ static bool read_json_object(struct tn_gen *gen, const json_t *format, struct tn
 {
     static const char param[] = "response_format.schema";
     const json_t *schema = tn_json_member(format, "schema");
-    if (!schema)
-        return take_object(gen, gen->api->format);
-    if (!json_is_object(schema))
-        return tn_refuse(r, 400, param, "\"%s\" must be a schema", param);
-    return take_schema(gen, schema, 0, param);
+    return schema ? read_schema(gen, schema, param, r) : take_object(gen, gen->api->format);
 }
 
 bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
@@ -83,11 +87,7 @@ bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_r
 {
     static const char param[] = "json_schema";
     const json_t *schema = tn_json_member(body, param);
-    if (!schema)
-        return true;
-    if (!json_is_object(schema))
-        return tn_refuse(r, 400, param, "\"%s\" must be a schema", param);
-    return take_schema(gen, schema, 0, param);
+    return !schema || read_schema(gen, schema, param, r);
 }
 
 /* ---- grammars ---- */
