@@ -152,9 +152,10 @@ tern_status tn_spec_windows(struct tn_family_spec *out, const struct tn_values *
 /* For `spec` of Qwen2 and 3: if "use_sliding_window" is true, the layers that the source lists, or
  * all from "max_window_layers" on, see "sliding_window" positions. */
 tern_status tn_spec_qwen_windows(struct tn_family_spec *out, const struct tn_values *values);
-/* For `spec` of Gemma 2 and 3: the scales of embeddings and scores, and the caps.  GGUF files do
- * not state the scale of scores: it follows from the head size, except in the model with
- * n_layer_27b layers, where it follows from the width. */
+/* For `spec` of Gemma 2 and 3: the scales of embeddings and scores, and the caps; where the source
+ * has no key, those of `config` apply.  GGUF files do not state the scale of scores: it follows
+ * from the head size, except in the model with n_layer_27b layers, where it follows from the
+ * width. */
 tern_status tn_spec_gemma(struct tn_family_spec *out, const struct tn_values *values,
                           uint32_t n_layer_27b);
 /* For `spec`: whether the layer has a window.  The source lists its layers, or every pattern-th

@@ -92,12 +92,12 @@ tern_status tn_spec_is_sliding(bool *out, const struct tn_values *v, uint32_t la
     return status;
 }
 
-/* 0 and null mean no cap. */
+/* 0 and null mean no cap; without the key *out is unchanged. */
 static tern_status read_cap(float *out, const struct tn_values *v, const char *name)
 {
     const struct tn_value any = {name, name, 0, (double)TERN_MAX_CAP};
     const struct tn_value cap_value = {name, name, (double)TERN_MIN_CAP, (double)TERN_MAX_CAP};
-    double cap = 0;
+    double cap = (double)*out;
     tern_status status = tn_values_number(v, &cap, &any, false);
     if (status == TERN_OK && cap != 0)
         status = tn_values_number(v, &cap, &cap_value, false);

@@ -124,6 +124,21 @@ class DenseTwins(command.TestCase):
         folder.path = folder.write(scratch("olmo3"))
         self.check(folder, keys, llama_tensors(folder, OLMO_NORMS, False))
 
+    def test_early_gemma2(self):
+        """The first files have no keys of caps and window, which all published models share."""
+        usual = {"attn_logit_softcapping": (gguf.F32, 50.0),
+                 "final_logit_softcapping": (gguf.F32, 30.0),
+                 "attention.sliding_window": (gguf.U32, 4096)}
+        keys, tensors = gguf.read(shared("reference", "dense", "gguf", "tiny-gemma2", "q8_0.gguf"))
+        early = [k for k in keys if k[0].removeprefix("gemma2.") not in usual]
+        self.assertEqual(len(early), len(keys) - 3)
+        path, logits = scratch("early.gguf"), []
+        for added in ({}, usual, {**usual, "final_logit_softcapping": (gguf.F32, 20.0)}):
+            gguf.write(path, early + [("gemma2." + k, *v) for k, v in added.items()], tensors)
+            logits.append(self.logits(path))
+        self.assertEqual(logits[0], logits[1])
+        self.assertNotEqual(logits[0], logits[2])
+
     def test_gpt_bigcode(self):
         folder = Dense("tiny-gpt-bigcode")
         c = folder.config

@@ -11,14 +11,20 @@ static const struct tn_family_name names[] = {
     {0, NULL, NULL},
 };
 
+/* GGUF files of the first weeks after the release lack the keys of caps and window: they have the
+ * values that all published models share, as in llama.cpp. */
 static tern_status gemma2_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
     static const struct tn_value window_value = {"sliding_window", "attention.sliding_window", 1,
                                                  TERN_MAX_CONTEXT};
-    uint32_t window = 0;
+    uint32_t window = 4096;
+    if (v->is_gguf) {
+        s->config->score_cap = 50;
+        s->config->logit_cap = 30;
+    }
     tern_status status = tn_spec_gemma(s, v, 46);
     if (status == TERN_OK)
-        status = tn_values_integer(v, &window, &window_value, true);
+        status = tn_values_integer(v, &window, &window_value, !v->is_gguf);
     for (uint32_t i = 0; i < s->config->n_layer && status == TERN_OK; i++) {
         bool is_sliding = false;
         status = tn_spec_is_sliding(&is_sliding, v, i, 2);
