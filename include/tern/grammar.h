@@ -85,6 +85,18 @@ struct tern_grammar; /* read-only: any number of requests and threads may use it
  * members and arrays without "items" may contain any JSON. */
 #define TERN_GRAMMAR_STRICT 1u
 
+/* The schema's object is written as tags, in the order of its properties, instead of JSON:
+ *
+ *   <parameter=city>
+ *   Oslo
+ *   </parameter>
+ *
+ * A value is text where its schema allows strings or has no keywords, or null where it allows that
+ * too; other values are JSON.  Text is verbatim and contains neither </parameter> nor </tool_call>,
+ * nor "</" if a pattern, a format or a length limits it.  The object's schema has "type": "object",
+ * and otherwise only properties, required and additionalProperties. */
+#define TERN_GRAMMAR_TAGS 2u
+
 /* Compiles a schema, in time and memory bounded independently of its contents: at most 262,144
  * states, 32,768 subschemas and TERN_GRAMMAR_MAX_STEPS.  A detail of err begins with the location
  * as a JSON pointer ("#/properties/name: ...").

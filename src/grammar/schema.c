@@ -17,6 +17,7 @@
 #include "grammar/schema_enum.h"
 #include "grammar/schema_merge.h"
 #include "grammar/schema_object.h"
+#include "grammar/schema_tags.h"
 
 /* ---- subschemas ---- */
 
@@ -143,6 +144,18 @@ static bool compile(struct tn_schema_compiler *c, const json_t *s, uint32_t star
     return compile_types(c, s, start);
 }
 
+static bool compile_form(struct tn_schema_compiler *c, const struct tn_subschema *s)
+{
+    switch (s->form) {
+    case TN_FORM_TAGS:
+        return tn_schema_object_tags(c, s->json, s->start);
+    case TN_FORM_VALUE:
+        return tn_schema_tag_value(c, s->json, s->start);
+    default:
+        return compile(c, s->json, s->start);
+    }
+}
+
 /* ---- whole schema ---- */
 
 /* The subschema whose rule starts at a state, or next to it, where its part starts. */
@@ -199,9 +212,12 @@ static void add_texts(const struct tn_schema_compiler *c, const struct tern_gram
 {
     struct tern_grammar *g = c->g;
     const uint32_t value = tn_grammar_state(g);
+    const uint32_t before = tn_grammar_text(g, first, part->before, strlen(part->before));
     tn_grammar_empty(g, g->parts, first);
-    tn_grammar_call(g, tn_grammar_text(g, first, part->before, strlen(part->before)),
-                    c->rules.space, value);
+    if (part->flags & TERN_GRAMMAR_TAGS)
+        tn_grammar_empty(g, before, value);
+    else
+        tn_grammar_call(g, before, c->rules.space, value);
     if (!part->after[0] && !part->separator) {
         tn_grammar_empty(g, value, rule);
         return;
@@ -223,7 +239,9 @@ static bool compile_part(struct tn_schema_compiler *c, const struct tern_grammar
     const json_t *root = load(c, part);
     if (!root)
         return c->g->failed != TERN_OK; /* which finish reports */
-    const struct tn_subschema top = {.json = root, .parent = TN_NO_PARENT, .keyword = "#",
+    const bool has_tags = part->flags & TERN_GRAMMAR_TAGS;
+    const struct tn_subschema top = {.json = root, .form = has_tags ? TN_FORM_TAGS : TN_FORM_JSON,
+                                     .parent = TN_NO_PARENT, .keyword = "#",
                                      .index = TN_NO_PARENT};
     c->root = root;
     c->is_strict = part->flags & TERN_GRAMMAR_STRICT;
@@ -233,7 +251,7 @@ static bool compile_part(struct tn_schema_compiler *c, const struct tern_grammar
         add_texts(c, part, first, c->list.items[i_top].start);
     for (; c->at < c->list.n && !c->g->failed; c->at++) {
         const struct tn_subschema s = c->list.items[c->at];
-        if (!compile(c, s.json, s.start))
+        if (!compile_form(c, &s))
             return false;
     }
     return true;

@@ -20,6 +20,7 @@ struct tn_schema_compiler {
     const json_t *root; /* of the current part */
     json_t *made;       /* an array that owns the roots and generated schemas */
     bool is_strict;     /* the current part is */
+    uint32_t text;      /* start of the rule for text between tags, or 0 */
     uint32_t again;     /* state after a separator, before any part that has one */
     uint32_t at; /* index of the subschema being compiled */
     tern_status status;

@@ -25,7 +25,7 @@ struct words {
 
 static struct words words_of(const char *type)
 {
-    if (strcmp(type, "string") == 0)
+    if (strcmp(type, "string") == 0 || strcmp(type, TN_RAW_STRING) == 0)
         return (struct words){of_strings, TN_COUNT_OF(of_strings)};
     if (strcmp(type, "number") == 0 || strcmp(type, "integer") == 0)
         return (struct words){of_numbers, TN_COUNT_OF(of_numbers)};
@@ -58,8 +58,9 @@ static tern_status make_rule(struct tn_schema_limits *limits, struct tern_gramma
                              const json_t *s, const char *type, uint32_t rule,
                              struct tern_error *err)
 {
-    if (strcmp(type, "string") == 0)
-        return tn_schema_string(g, rule, s, &limits->steps, err);
+    const bool is_raw = strcmp(type, TN_RAW_STRING) == 0;
+    if (is_raw || strcmp(type, "string") == 0)
+        return tn_schema_string(g, is_raw, rule, s, &limits->steps, err);
     return tn_schema_number(g, rule, s, strcmp(type, "integer") == 0, &limits->steps, err);
 }
 

@@ -12,6 +12,8 @@
 
 #include "grammar/grammar.h"
 
+#define TN_RAW_STRING "raw string" /* as a type: a string between tags (schema_tags.h) */
+
 /* Zero-initialise and set `steps`; tn_schema_limits_fini frees. */
 struct tn_schema_limits {
     json_t *rules;  /* grammar states keyed by limits */

@@ -14,10 +14,16 @@
 
 /* ---- the list ---- */
 
-static uint32_t *find_slot(const struct tn_schema_list *list, const json_t *json)
+static bool is_same(const struct tn_subschema *a, const struct tn_subschema *b)
 {
-    uint32_t i = (uint32_t)(((uint64_t)(uintptr_t)json * 0x9E3779B97F4A7C15u) >> 40) % N_SLOTS;
-    while (list->slots[i] && list->items[list->slots[i] - 1].json != json)
+    return a->json == b->json && a->form == b->form;
+}
+
+static uint32_t *find_slot(const struct tn_schema_list *list, const struct tn_subschema *what)
+{
+    const uint64_t key = (uint64_t)(uintptr_t)what->json;
+    uint32_t i = (uint32_t)((key * 0x9E3779B97F4A7C15u) >> 40) % N_SLOTS;
+    while (list->slots[i] && !is_same(&list->items[list->slots[i] - 1], what))
         i = (i + 1) % N_SLOTS;
     return &list->slots[i];
 }
@@ -46,7 +52,7 @@ uint32_t tn_schema_list_add(struct tn_schema_list *list, struct tern_grammar *g,
         g->failed = TERN_MEMORY;
         return 0;
     }
-    uint32_t *slot = find_slot(list, what->json);
+    uint32_t *slot = find_slot(list, what);
     if (*slot)
         return *slot - 1;
     if (list->n == TN_MAX_SUBSCHEMAS) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The subschemas of a schema; each is compiled once, however many references name it.
+ * The subschemas of a schema; each is compiled once for a form, however many references name it.
  *
  * A subschema enters the list when it is first named, with the start state of its future rule.  The
  * compiler works through the list until it is empty, so neither deep nor circular schemas need a
@@ -17,8 +17,16 @@
 #define TN_MAX_SUBSCHEMAS 32768u
 #define TN_NO_PARENT UINT32_MAX
 
+/* How the text of a value is written. */
+enum tn_schema_form {
+    TN_FORM_JSON,
+    TN_FORM_TAGS, /* an object, as the tags of its members (schema_tags.h) */
+    TN_FORM_VALUE /* the value of such a member, through its closing tag */
+};
+
 struct tn_subschema {
     const json_t *json;
+    enum tn_schema_form form;
     uint32_t start;      /* state of its rule */
     uint32_t parent;     /* index in the list, or TN_NO_PARENT */
     const char *keyword; /* of the parent that contains it; for a reference, its whole text */
@@ -32,7 +40,7 @@ struct tn_schema_list {
     struct tn_subschema *items; /* [n] */
     uint32_t n, capacity;
     uint32_t part; /* of the grammar (tern_grammar_from_parts) that new subschemas belong to */
-    /* [2 * TN_MAX_SUBSCHEMAS] hash table by address of the JSON: 1 + index in items */
+    /* [2 * TN_MAX_SUBSCHEMAS] hash table by address of the JSON, and form: 1 + index in items */
     uint32_t *slots;
 };
 

@@ -12,6 +12,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json_object.h"
+#include "grammar/schema_enum.h"
+#include "grammar/schema_tags.h"
 #include "grammar/string_rule.h"
 
 /* The object keywords of a schema. */
@@ -201,9 +203,10 @@ static bool add_other_key(struct tn_schema_compiler *c, const struct object *o, 
     } else if (o->pattern || json_object_size(o->properties) > 0) {
         *rule = tn_grammar_state(c->g);
         status = c->g->failed ? TERN_OK
-                 : o->pattern ? tn_string_rule(c->g, *rule, &o->pattern, 1, any, &c->limits.steps,
-                                               c->err)
-                              : tn_string_rule_of_others(c->g, *rule, o->properties, c->err);
+                 : o->pattern
+                     ? tn_string_rule(c->g, false, *rule, &o->pattern, 1, any, &c->limits.steps,
+                                      c->err)
+                     : tn_string_rule_of_others(c->g, false, *rule, o->properties, c->err);
     }
     if (status != TERN_OK && o->pattern)
         return refuse_pattern(c, status);
@@ -246,6 +249,15 @@ static void begin_member(struct tn_schema_compiler *c, struct between at, uint32
         tn_grammar_call(g, tn_grammar_text(g, at.later, ",", 1), c->rules.space, member);
 }
 
+/* Refuses a property that is not required in strict mode. */
+static bool check_optional(struct tn_schema_compiler *c, const struct object *o, const char *name)
+{
+    return json_object_get(o->required, name) || !c->is_strict ||
+           !json_object_get(o->declared, name) ||
+           tn_schema_refuse(c, TERN_USAGE, "\"required\" must name every property; "
+                                           "\"%.60s\" is missing", name);
+}
+
 /* Adds the members of "properties" in their order. */
 static bool add_named(struct tn_schema_compiler *c, const struct object *o, struct between *at)
 {
@@ -255,9 +267,8 @@ static bool add_named(struct tn_schema_compiler *c, const struct object *o, stru
         const char *name = json_object_iter_key(i);
         const bool is_required = json_object_get(o->required, name) != NULL;
         const uint32_t member = tn_grammar_state(g);
-        if (!is_required && c->is_strict && json_object_get(o->declared, name))
-            return tn_schema_refuse(c, TERN_USAGE, "\"required\" must name every property; "
-                                                   "\"%.60s\" is missing", name);
+        if (!check_optional(c, o, name))
+            return false;
         begin_member(c, *at, member);
         const uint32_t after = add_member(c, member, name, json_object_iter_value(i));
         if (at->later && !is_required)
@@ -311,4 +322,82 @@ bool tn_schema_object(struct tn_schema_compiler *c, const json_t *s, uint32_t st
     const bool is_good = read_object(c, s, &o) && (c->g->failed || add_members(c, &o, start));
     json_decref(o.required);
     return is_good;
+}
+
+/* ---- members as tags ---- */
+
+/* Adds a member from the state after its opening tag to `to`. */
+static void add_tag_value(struct tn_schema_compiler *c, uint32_t from, const json_t *json,
+                          const char *keyword, const char *name, uint32_t to)
+{
+    const struct tn_subschema s = {.json = json, .form = TN_FORM_VALUE, .parent = c->at,
+                                   .keyword = keyword, .name = name, .index = TN_NO_PARENT};
+    const uint32_t i = tn_schema_list_add(&c->list, c->g, &s);
+    if (!c->g->failed)
+        tn_grammar_call(c->g, tn_grammar_text(c->g, from, "\n", 1), c->list.items[i].start, to);
+}
+
+/* Adds the tags of "properties" in their order.  *at: the state before and after them. */
+static bool add_named_tags(struct tn_schema_compiler *c, const struct object *o, uint32_t *at)
+{
+    struct tern_grammar *g = c->g;
+    for (void *i = json_object_iter(o->properties); i && !g->failed;
+         i = json_object_iter_next(o->properties, i)) {
+        const char *name = json_object_iter_key(i);
+        const uint32_t after = tn_grammar_state(g);
+        if (!check_optional(c, o, name))
+            return false;
+        if (!name[0] || strpbrk(name, "\n<>"))
+            return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"%.60s\" cannot be written in a tag",
+                                    name);
+        uint32_t open = tn_grammar_text(g, *at, TN_TAG_OPEN, strlen(TN_TAG_OPEN));
+        open = tn_grammar_text(g, tn_grammar_text(g, open, name, strlen(name)), ">", 1);
+        add_tag_value(c, open, json_object_iter_value(i), "properties", name, after);
+        if (!json_object_get(o->required, name))
+            tn_grammar_empty(g, *at, after);
+        *at = after;
+    }
+    return true;
+}
+
+static bool add_tags(struct tn_schema_compiler *c, const struct object *o, uint32_t at)
+{
+    struct tern_grammar *g = c->g;
+    if (o->pattern || o->names)
+        return tn_schema_refuse(c, TERN_UNSUPPORTED, "tags support neither \"patternProperties\" "
+                                                     "nor \"propertyNames\"");
+    if (!add_named_tags(c, o, &at))
+        return false;
+    tn_grammar_end(g, at);
+    if (!o->additional)
+        return true;
+    const uint32_t name = tn_grammar_state(g), opened = tn_grammar_state(g);
+    tern_status status = tn_string_rule_of_others(g, true, name, o->properties, c->err);
+    if (status != TERN_OK)
+        return tn_schema_refuse_as_said(c, status);
+    tn_grammar_call(g, tn_grammar_text(g, at, TN_TAG_OPEN, strlen(TN_TAG_OPEN)), name, opened);
+    add_tag_value(c, opened, o->additional, "additionalProperties", NULL, at);
+    return true;
+}
+
+bool tn_schema_object_tags(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
+{
+    static const char *const words[] = {"type", "properties", "required", "additionalProperties",
+                                        "patternProperties", "propertyNames"};
+    struct object o = {0};
+    uint32_t types;
+    if (!json_is_object(s))
+        return tn_schema_refuse(c, TERN_USAGE, "a schema must be an object");
+    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), " in tags") ||
+        !tn_schema_read_types(c, s, &types))
+        return false;
+    if (types != 1u << TN_TYPE_OBJECT &&
+        (types || c->is_strict || !json_object_get(s, "properties")))
+        return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"type\" must be object in tags");
+    const bool is_any = !c->is_strict && is_free(s);
+    const bool is_good = read_object(c, s, &o);
+    o.additional = is_any ? json_true() : o.additional;
+    const bool is_added = is_good && (c->g->failed || add_tags(c, &o, start));
+    json_decref(o.required);
+    return is_added;
 }

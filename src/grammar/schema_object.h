@@ -15,5 +15,7 @@
 
 /* Compiles the object keywords of s into the rule that begins at `start`.  false: refused. */
 bool tn_schema_object(struct tn_schema_compiler *c, const json_t *s, uint32_t start);
+/* The same in tags (schema_tags.h), for all of a schema that describes an object. */
+bool tn_schema_object_tags(struct tn_schema_compiler *c, const json_t *s, uint32_t start);
 
 #endif

@@ -136,7 +136,7 @@ static tern_status read_words(struct words *out, const json_t *s, struct tern_er
     return tn_ok(err);
 }
 
-tern_status tn_schema_string(struct tern_grammar *g, uint32_t start, const json_t *s,
+tern_status tn_schema_string(struct tern_grammar *g, bool is_raw, uint32_t start, const json_t *s,
                              uint64_t *steps, struct tern_error *err)
 {
     struct words words;
@@ -144,10 +144,11 @@ tern_status tn_schema_string(struct tern_grammar *g, uint32_t start, const json_
     if (status != TERN_OK)
         return status;
     if (words.n == 0) {
-        tn_string_rule_of_length(g, start, words.length);
+        (is_raw ? tn_string_rule_of_raw_length : tn_string_rule_of_length)(g, start, words.length);
         return tn_ok(err);
     }
-    status = tn_string_rule(g, start, words.expressions, words.n, words.length, steps, err);
+    status = tn_string_rule(g, is_raw, start, words.expressions, words.n, words.length, steps,
+                            err);
     if (status != TERN_OK)
         tn_fail_prefix(err, words.name);
     return status;

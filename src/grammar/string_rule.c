@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Turns an automaton over characters into one over the bytes of a JSON string.
+ * Turns an automaton over characters into one over the bytes of a JSON string, or of raw text.
  *
  * A range of characters is split into pieces whose UTF-8 encodings are products of byte ranges.
  */
@@ -34,7 +34,7 @@ static void add_control(struct tern_grammar *g, uint32_t from, uint32_t c, uint3
     tn_grammar_bytes(g, at, last, last, to);
 }
 
-/* Characters below U+0080. */
+/* Characters below U+0080 in JSON. */
 static void add_ascii(struct tern_grammar *g, uint32_t from, uint32_t low, uint32_t high,
                       uint32_t to)
 {
@@ -86,10 +86,12 @@ static uint8_t byte_of(uint32_t c, uint32_t i)
     return (uint8_t)bytes[i];
 }
 
-static void add_characters(struct tern_grammar *g, uint32_t from, uint32_t low, uint32_t high,
-                           uint32_t to)
+static void add_characters(struct tern_grammar *g, bool is_raw, uint32_t from, uint32_t low,
+                           uint32_t high, uint32_t to)
 {
-    if (low < 0x80)
+    if (low < 0x80 && is_raw)
+        tn_grammar_bytes(g, from, (uint8_t)low, (uint8_t)TN_MIN(high, 0x7F), to);
+    else if (low < 0x80)
         add_ascii(g, from, low, TN_MIN(high, 0x7F), to);
     for (low = TN_MAX(low, 0x80); low <= high && !g->failed;) {
         const uint32_t end = piece_end(low, high), n = n_bytes_of(low);
@@ -101,10 +103,36 @@ static void add_characters(struct tern_grammar *g, uint32_t from, uint32_t low, 
     }
 }
 
+/* The same without surrogates and the characters of `except`, which are ascending and below U+0080.
+ */
+static void add_range(struct tern_grammar *g, bool is_raw, uint32_t from, uint32_t low,
+                      uint32_t high, const char *except, uint32_t to)
+{
+    for (; *except; except++) {
+        const uint32_t c = (unsigned char)*except;
+        if (c < low || c > high)
+            continue;
+        if (low < c)
+            add_characters(g, is_raw, from, low, c - 1, to);
+        low = c + 1;
+    }
+    if (low < 0xD800 && low <= high)
+        add_characters(g, is_raw, from, low, TN_MIN(high, 0xD7FF), to);
+    low = TN_MAX(low, 0xE000);
+    if (low <= high)
+        add_characters(g, is_raw, from, low, high, to);
+}
+
+void tn_string_characters(struct tern_grammar *g, uint32_t from, const char *except, uint32_t to)
+{
+    add_range(g, true, from, 1, TN_LAST_CHARACTER, except, to);
+}
+
 /* ---- states ---- */
 
 struct writer {
     struct tern_grammar *g;
+    bool is_raw;
     const struct tn_dfa *dfa;
     uint32_t *states; /* [n_states] grammar states; 0: not yet added */
     uint32_t *todo;   /* [n_states] queue of added states */
@@ -131,23 +159,33 @@ static void write_state(struct writer *w, uint32_t i)
                dfa->ranges[k].characters.low == high + 1)
             high = dfa->ranges[k].characters.high;
         if (to != TN_DFA_DEAD)
-            add_characters(w->g, w->states[i], low, high, state_of(w, to));
+            add_characters(w->g, w->is_raw, w->states[i], low, high, state_of(w, to));
     }
 }
 
-static bool write_all(struct tern_grammar *g, uint32_t start, const struct tn_dfa *dfa)
+/* The quote at the start or end of a string that is not raw. */
+static void add_quote(struct tern_grammar *g, bool is_raw, uint32_t from, uint32_t to)
 {
-    struct writer w = {.g = g, .dfa = dfa};
+    if (is_raw)
+        tn_grammar_empty(g, from, to);
+    else
+        tn_grammar_bytes(g, from, '"', '"', to);
+}
+
+static bool write_all(struct tern_grammar *g, bool is_raw, uint32_t start,
+                      const struct tn_dfa *dfa)
+{
+    struct writer w = {.g = g, .is_raw = is_raw, .dfa = dfa};
     w.states = tn_alloc_zeroed(dfa->n_states, sizeof *w.states);
     w.todo = tn_alloc(dfa->n_states * sizeof *w.todo);
     const bool has_memory = w.states && w.todo;
     if (has_memory) {
         const uint32_t end = tn_grammar_state(g);
         tn_grammar_end(g, end);
-        tn_grammar_bytes(g, start, '"', '"', state_of(&w, TN_DFA_START));
+        add_quote(g, is_raw, start, state_of(&w, TN_DFA_START));
         for (uint32_t i = 0; i < w.n_todo && !g->failed; i++) {
             if (dfa->is_end[w.todo[i]])
-                tn_grammar_bytes(g, w.states[w.todo[i]], '"', '"', end);
+                add_quote(g, is_raw, w.states[w.todo[i]], end);
             write_state(&w, w.todo[i]);
         }
     }
@@ -201,16 +239,19 @@ static tern_status add_all(struct tn_nfa *nfa, const char *const *expressions, u
     return status;
 }
 
-tern_status tn_string_rule(struct tern_grammar *g, uint32_t start, const char *const *expressions,
-                           uint32_t n, struct tn_count_range length, uint64_t *steps,
-                           struct tern_error *err)
+tern_status tn_string_rule(struct tern_grammar *g, bool is_raw, uint32_t start,
+                           const char *const *expressions, uint32_t n,
+                           struct tn_count_range length, uint64_t *steps, struct tern_error *err)
 {
+    static const char *const raw[] = {"^(?:[^<]|<+[^</])*<*$"}; /* no "</" */
     struct tn_nfa nfa = {0};
     struct tn_dfa dfa = {0};
     tern_status status = add_all(&nfa, expressions, n, err);
+    if (status == TERN_OK && is_raw)
+        status = add_all(&nfa, raw, 1, err);
     if (status == TERN_OK)
         status = make_automaton(&dfa, &nfa, length, steps, err);
-    if (status == TERN_OK && !write_all(g, start, &dfa))
+    if (status == TERN_OK && !write_all(g, is_raw, start, &dfa))
         status = tn_fail(err, TERN_MEMORY, "no memory for a grammar");
     tn_dfa_fini(&dfa);
     tn_nfa_fini(&nfa);
@@ -233,12 +274,11 @@ tern_status tn_string_fits(bool *fits, const char *const *expressions, uint32_t 
 
 /* ---- lengths ---- */
 
-/* Start of the rule for any single character. */
-static uint32_t add_any_character(struct tern_grammar *g)
+/* Start of the rule for any single character but those of `except`. */
+static uint32_t add_any_character(struct tern_grammar *g, bool is_raw, const char *except)
 {
     const uint32_t start = tn_grammar_state(g), end = tn_grammar_state(g);
-    add_characters(g, start, 1, 0xD7FF, end);
-    add_characters(g, start, 0xE000, TN_LAST_CHARACTER, end);
+    add_range(g, is_raw, start, 1, TN_LAST_CHARACTER, except, end);
     tn_grammar_end(g, end);
     return start;
 }
@@ -246,7 +286,7 @@ static uint32_t add_any_character(struct tern_grammar *g)
 void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,
                               struct tn_count_range length)
 {
-    const uint32_t end = tn_grammar_state(g), character = add_any_character(g);
+    const uint32_t end = tn_grammar_state(g), character = add_any_character(g, false, "");
     const uint32_t n = length.max == TN_NO_MAXIMUM ? length.min : length.max;
     uint32_t at = tn_grammar_text(g, start, "\"", 1);
     tn_grammar_end(g, end);
@@ -262,6 +302,32 @@ void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,
     }
 }
 
+/* A second chain of states follows '<', after which a slash is impossible. */
+void tn_string_rule_of_raw_length(struct tern_grammar *g, uint32_t start,
+                                  struct tn_count_range length)
+{
+    const uint32_t end = tn_grammar_state(g), plain = add_any_character(g, true, "<");
+    const uint32_t after = add_any_character(g, true, "/<");
+    const bool is_endless = length.max == TN_NO_MAXIMUM;
+    const uint32_t n = is_endless ? length.min : length.max, first = tn_grammar_state(g);
+    for (uint32_t i = 1; i < 2 * (n + 1) && !g->failed; i++)
+        tn_grammar_state(g);
+    tn_grammar_end(g, end);
+    tn_grammar_empty(g, start, first);
+    for (uint32_t i = 0; i < 2 * (n + 1) && !g->failed; i++) {
+        const bool is_after = i > n;
+        const uint32_t k = is_after ? i - n - 1 : i, next = first + TN_MIN(k + 1, n);
+        if (k >= length.min) {
+            tn_grammar_empty(g, first + i, end);
+            tn_grammar_count(g, first + i, n - k);
+        }
+        if (k == n && !is_endless)
+            continue;
+        tn_grammar_call(g, first + i, is_after ? after : plain, next);
+        tn_grammar_bytes(g, first + i, '<', '<', next + n + 1);
+    }
+}
+
 /* ---- strings other than given names ---- */
 
 /* Names [low, high) share their first n bytes, after which the automaton is in `state`. */
@@ -272,6 +338,7 @@ struct branch {
 
 struct others {
     struct tern_grammar *g;
+    bool is_name; /* in a tag: raw, not empty, and '>' ends it */
     const char **names; /* sorted */
     uint32_t free, end; /* states: after text that no name begins with, and after the string */
     struct tn_buf todo; /* queue of branches */
@@ -280,21 +347,23 @@ struct others {
 /* Characters in low..high (except surrogates) lead to the state after which any text may follow. */
 static void add_free(struct others *o, uint32_t from, uint32_t low, uint32_t high)
 {
-    if (low < 0xD800 && low <= high)
-        add_characters(o->g, from, low, TN_MIN(high, 0xD7FF), o->free);
-    low = TN_MAX(low, 0xE000);
-    if (low <= high)
-        add_characters(o->g, from, low, high, o->free);
+    add_range(o->g, o->is_name, from, low, high, o->is_name ? "\n<>" : "", o->free);
+}
+
+static void end_other(struct others *o, uint32_t from)
+{
+    const uint8_t last = o->is_name ? '>' : '"';
+    tn_grammar_bytes(o->g, from, last, last, o->end);
 }
 
 /* Each character that continues a name becomes a branch; all others leave the names. */
 static void add_branches(struct others *o, struct branch b)
 {
     uint32_t next = 1;
-    if (o->names[b.low][b.n] == '\0')
+    if (b.low < b.high && o->names[b.low][b.n] == '\0')
         b.low++;
-    else
-        tn_grammar_bytes(o->g, b.state, '"', '"', o->end);
+    else if (b.n > 0 || !o->is_name)
+        end_other(o, b.state);
     while (b.low < b.high && !o->g->failed) {
         const char *at = o->names[b.low] + b.n;
         uint32_t c;
@@ -303,7 +372,7 @@ static void add_branches(struct others *o, struct branch b)
         while (more.high < b.high && strncmp(o->names[more.high] + b.n, at, n) == 0)
             more.high++;
         add_free(o, b.state, next, c - 1);
-        add_characters(o->g, b.state, c, c, more.state);
+        add_characters(o->g, o->is_name, b.state, c, c, more.state);
         tn_buf_append(&o->todo, (const char *)&more, sizeof more);
         next = c + 1;
         b.low = more.high;
@@ -316,10 +385,11 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-tern_status tn_string_rule_of_others(struct tern_grammar *g, uint32_t start, const json_t *object,
-                                     struct tern_error *err)
+tern_status tn_string_rule_of_others(struct tern_grammar *g, bool is_name, uint32_t start,
+                                     const json_t *object, struct tern_error *err)
 {
-    struct others o = {.g = g, .free = tn_grammar_state(g), .end = tn_grammar_state(g)};
+    struct others o = {.g = g, .is_name = is_name, .free = tn_grammar_state(g),
+                       .end = tn_grammar_state(g)};
     struct branch b = {.high = json_object_size(object)};
     json_t *members = (json_t *)object; /* jansson's iterators are not const-correct */
     size_t n = 0;
@@ -329,10 +399,10 @@ tern_status tn_string_rule_of_others(struct tern_grammar *g, uint32_t start, con
     for (void *i = json_object_iter(members); i; i = json_object_iter_next(members, i))
         o.names[n++] = json_object_iter_key(i);
     qsort(o.names, n, sizeof *o.names, compare_names);
-    b.state = tn_grammar_text(g, start, "\"", 1);
+    b.state = is_name ? start : tn_grammar_text(g, start, "\"", 1);
     tn_grammar_end(g, o.end);
     add_free(&o, o.free, 1, TN_LAST_CHARACTER);
-    tn_grammar_bytes(g, o.free, '"', '"', o.end);
+    end_other(&o, o.free);
     tn_buf_append(&o.todo, (const char *)&b, sizeof b);
     for (size_t i = 0; i < o.todo.n_bytes && !o.todo.failed && !g->failed; i += sizeof b) {
         memcpy(&b, o.todo.data + i, sizeof b);

@@ -6,7 +6,7 @@
  *
  * A schema that compiles reads the text.  A text that it accepts is JSON, and wherever the text
  * stops to match, some other byte can follow or the text is complete.  Flag 2: the schema is two
- * parts of the grammar, one between tags, after a preamble.
+ * parts of the grammar, one between tags, after a preamble.  Flag 64: a text is an object as tags.
  */
 #include "fuzz/fuzz.h"
 
@@ -28,10 +28,13 @@ static bool can_go_on(struct tn_reader *m)
     return false;
 }
 
+#define WITH_TAGS 0x40u /* bit of the first byte */
+
 /* The end of the preamble, which precedes the text. */
 static const char preamble_close[] = "</t>";
 
-static void read_text(const struct tern_grammar *g, const char *text, size_t n, bool has_parts)
+static void read_text(const struct tern_grammar *g, const char *text, size_t n, bool has_parts,
+                      bool has_tags)
 {
     struct tn_reader *m;
     size_t n_fit = 0;
@@ -44,7 +47,7 @@ static void read_text(const struct tern_grammar *g, const char *text, size_t n, 
         abort();
     if (!tn_reader_is_whole(m) && !can_go_on(m))
         abort();
-    if (status == TERN_OK && n_fit == n && tn_reader_is_whole(m) && !has_parts) {
+    if (status == TERN_OK && n_fit == n && tn_reader_is_whole(m) && !has_parts && !has_tags) {
         json_t *value = json_loadb(text, n, JSON_DECODE_ANY, NULL);
         if (!value)
             abort();
@@ -75,13 +78,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const size_t n_schema = end ? (size_t)(end - schema) : n - 1;
     struct tern_grammar *g;
     struct tern_error err = {TERN_OK, ""};
-    const bool has_parts = data[0] & 2;
+    const bool has_parts = data[0] & 2, has_tags = data[0] & WITH_TAGS;
+    const uint32_t flags = (data[0] & TERN_GRAMMAR_STRICT) | (has_tags ? TERN_GRAMMAR_TAGS : 0);
     tern_status status = (has_parts ? compile_parts : tern_grammar_from_schema)(
-        &g, schema, n_schema, data[0] & TERN_GRAMMAR_STRICT, &err);
+        &g, schema, n_schema, flags, &err);
     if ((status == TERN_OK) != (g != NULL) || err.status != status)
         abort();
     if (g && end)
-        read_text(g, end + 1, n - 2 - n_schema, has_parts);
+        read_text(g, end + 1, n - 2 - n_schema, has_parts, has_tags);
     tern_grammar_free(g);
     return 0;
 }
@@ -112,13 +116,17 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
         {"{\"type\":\"integer\",\"minimum\":-17,\"exclusiveMaximum\":1e3,\"multipleOf\":5}",
          "-15"},
         {"{\"type\":\"number\",\"maximum\":0.125,\"multipleOf\":0.25}", "-0.75"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"},\"b\":{\"enum\":[1,\"x\"]},"
+         "\"c\":{\"type\":[\"boolean\",\"null\"]}},\"required\":[\"a\"],\"additionalProperties\":"
+         "{\"type\":\"string\",\"minLength\":2}}",
+         "<parameter=a>\n</p\n</parameter>\n<parameter=d>\nx<y\n</parameter>\n"},
     };
     if (i >= TN_COUNT_OF(seeds))
         return 0;
     const size_t n_schema = strlen(seeds[i].schema) + 1, n_text = strlen(seeds[i].text);
     if (1 + n_schema + n_text > capacity)
         abort();
-    dst[0] = (uint8_t)i;
+    dst[0] = (uint8_t)(i | (seeds[i].text[0] == '<' ? WITH_TAGS : 0));
     memcpy(dst + 1, seeds[i].schema, n_schema);
     memcpy(dst + 1 + n_schema, seeds[i].text, n_text);
     return 1 + n_schema + n_text;

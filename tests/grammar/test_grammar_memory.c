@@ -48,23 +48,36 @@ static const char *const schemas[] = {
     "{\"type\":\"string\"}]}",
 };
 
+/* Those of values between tags. */
+static const char *const tagged[] = {
+    "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"},\"b\":{\"$ref\":\"#/$defs/b\"},"
+    "\"c\":{\"type\":\"boolean\"},\"d\":{\"enum\":[\"x\",null]}},\"required\":[\"b\"],"
+    "\"additionalProperties\":{\"type\":[\"string\",\"null\"],\"maxLength\":3},"
+    "\"$defs\":{\"b\":{\"allOf\":[{\"type\":\"string\"},{\"pattern\":\"^a\"}]}}}",
+};
+
+static void check(const char *schema, uint32_t flags)
+{
+    bool has_failed = true;
+    for (size_t n = 0; has_failed; n++) {
+        struct tern_grammar *g;
+        struct tern_error err;
+        fail_alloc_once_after(n);
+        const tern_status status = compile(&g, schema, flags, &err);
+        has_failed = fail_alloc_stop();
+        if (status != (has_failed ? TERN_MEMORY : TERN_OK))
+            fail_msg("%s, allocation %zu: status %d, %s", schema, n, (int)status, err.detail);
+        tern_grammar_free(g);
+    }
+}
+
 static void a_schema_is_never_blamed_for_a_lack_of_memory(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < TN_COUNT_OF(schemas); i++) {
-        bool has_failed = true;
-        for (size_t n = 0; has_failed; n++) {
-            struct tern_grammar *g;
-            struct tern_error err;
-            fail_alloc_once_after(n);
-            const tern_status status = compile(&g, schemas[i], 0, &err);
-            has_failed = fail_alloc_stop();
-            if (status != (has_failed ? TERN_MEMORY : TERN_OK))
-                fail_msg("%s, allocation %zu: status %d, %s", schemas[i], n, (int)status,
-                         err.detail);
-            tern_grammar_free(g);
-        }
-    }
+    for (size_t i = 0; i < TN_COUNT_OF(schemas); i++)
+        check(schemas[i], 0);
+    for (size_t i = 0; i < TN_COUNT_OF(tagged); i++)
+        check(tagged[i], TERN_GRAMMAR_TAGS);
 }
 
 int main(void)

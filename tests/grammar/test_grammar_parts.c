@@ -83,6 +83,163 @@ static void a_preamble_ends_with_the_first_tag(void **state)
     }
 }
 
+/* ---- objects as tags ---- */
+
+#define P(name, value) "<parameter=" name ">\n" value "\n</parameter>\n"
+#define CITY "\"city\":{\"type\":\"string\"}"
+
+#define ONE(schema)                                                                                \
+    "{\"type\":\"object\",\"properties\":{\"v\":" schema "},\"required\":[\"v\"]}"
+
+struct tag_case {
+    const char *schema, *text; /* of "<f>" tags "</f>" */
+    bool is_whole;
+};
+
+static void check_tags(const struct tag_case *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char text[512];
+        struct tern_grammar *g;
+        struct tern_error err = {TERN_OK, ""};
+        bool is_whole;
+        const struct tern_grammar_part one =
+            part("<f>\n", cases[i].schema, "</f>", TERN_GRAMMAR_TAGS, NULL);
+        if (tern_grammar_from_parts(&g, &one, 1, NULL, NULL, &err) != TERN_OK)
+            fail_msg("%s: %s", cases[i].schema, err.detail);
+        snprintf(text, sizeof text, "<f>\n%s</f>", cases[i].text);
+        const size_t n_fit = match(g, text, &is_whole);
+        if (is_whole != cases[i].is_whole)
+            fail_msg("%zu, %s: %zu bytes fit %s", i, text, n_fit, cases[i].schema);
+        tern_grammar_free(g);
+    }
+}
+
+static void an_object_is_written_as_tags(void **state)
+{
+    (void)state;
+    static const char none[] = "{\"type\":\"object\",\"properties\":{}}";
+    static const char any[] = "{\"type\":\"object\"}";
+    static const char one[] = "{\"type\":\"object\",\"properties\":{" CITY "},"
+                              "\"required\":[\"city\"]}";
+    static const char several[] =
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}," CITY
+        ",\"ab\":{\"type\":\"boolean\"}},\"required\":[\"city\"]}";
+    static const char more[] =
+        "{\"type\":\"object\",\"properties\":{" CITY "},\"required\":[\"city\"],"
+        "\"additionalProperties\":{\"type\":\"integer\"}}";
+    static const struct tag_case cases[] = {
+        {none, "", true}, {none, P("a", "1"), false}, {none, " ", false}, {none, "\n", false},
+        {any, "", true}, {any, P("a", "x\n1") P("\xC3\xA9 \"", "{"), true},
+        {any, P("", "1"), false}, {any, P("a<", "1"), false}, {any, P("a\n", "1"), false},
+        {one, P("city", "Oslo"), true}, {one, "", false}, {one, P("town", "Oslo"), false},
+        {one, P("city", "Oslo") P("city", "Oslo"), false}, {one, P("cit", "Oslo"), false},
+        {several, P("city", "Oslo"), true}, {several, P("a", "1"), false},
+        {several, P("a", "1") P("city", "x") P("ab", "true"), true},
+        {several, P("city", "x") P("ab", "False"), true},
+        {several, P("city", "x") P("ab", "yes"), false},
+        {several, P("city", "x") P("a", "1"), false},
+        {several, P("a", "x") P("city", "x"), false},
+        {several, P("a", "\"1\"") P("city", "x"), false},
+        {several, "<parameter=a>\n1</parameter>\n" P("city", "x"), false},
+        {more, P("city", "Oslo") P("cit", "1") P("city2", "2") P("\xC3\xA9", "3"), true},
+        {more, P("city", "Oslo") P("city", "1"), false}, {more, P("city", "Oslo") P("n", "x"), false},
+    };
+    check_tags(cases, TN_COUNT_OF(cases));
+}
+
+/* Text ends with the first closing tag, which is what reads it. */
+static void text_between_tags_is_verbatim(void **state)
+{
+    (void)state;
+    static const char text[] = ONE("{\"type\":\"string\"}");
+    static const char free_value[] = ONE("{\"description\":\"anything\"}");
+    static const char nullable[] = ONE("{\"anyOf\":[{\"type\":\"string\",\"maxLength\":2},"
+                                       "{\"type\":\"null\"}]}");
+    static const char listed[] = ONE("{\"enum\":[\"a\\n\",\"5\",5,\"\",null,\"</parameter>\"]}");
+    static const char date[] = ONE("{\"type\":\"string\",\"format\":\"date\"}");
+    static const char pattern[] = ONE("{\"type\":\"string\",\"pattern\":\"^<.*>$\"}");
+    static const char length[] = ONE("{\"type\":\"string\",\"minLength\":1,\"maxLength\":4}");
+    static const char at_least[] = ONE("{\"type\":\"string\",\"minLength\":2}");
+    static const char named[] =
+        "{\"type\":\"object\",\"properties\":{\"v\":{\"$ref\":\"#/$defs/s\"}},"
+        "\"required\":[\"v\"],\"$defs\":{\"s\":{\"allOf\":[{\"const\":\"x\"}]}}}";
+    static const struct tag_case cases[] = {
+        {text, P("v", "5"), true}, {text, P("v", ""), true}, {text, P("v", "\n\n"), true},
+        {text, "<parameter=v>\n</parameter>\n", true},
+        {text, "<parameter=v>\nx</parameter>\n", true}, {text, "<parameter=v>x</parameter>\n", false},
+        {text, P("v", "\"\\ \t {<parameter=v>\n1 </param </parameter </tool_call </t <</</"), true},
+        {text, P("v", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80</\xC3\xA9"), true},
+        {text, P("v", "\xFF"), false}, {text, P("v", "\xC3"), false},
+        {text, P("v", "</para</parameter>"), false}, {text, P("v", "</</tool_call>"), false},
+        {text, P("v", "a\n</parameter>\nb"), false},
+        {free_value, P("v", "{not JSON"), true},
+        {nullable, P("v", "null"), true}, {nullable, P("v", "nu"), true},
+        {nullable, P("v", "nul"), false},
+        {listed, P("v", "a\n"), true}, {listed, P("v", "a"), false}, {listed, P("v", "5"), true},
+        {listed, P("v", ""), true}, {listed, P("v", "null"), true}, {listed, P("v", "\"5\""), false},
+        {listed, "<parameter=v>\n5</parameter>\n", false}, {listed, P("v", "</parameter>"), false},
+        {date, P("v", "2026-02-28"), true}, {date, P("v", "2026-02-30"), false},
+        {pattern, P("v", "<a \"\\\x7F <>"), true}, {pattern, P("v", "<a"), false},
+        {pattern, P("v", "<</b>"), false}, {pattern, P("v", "</b>"), false},
+        {length, P("v", ""), false}, {length, P("v", "<<\xF0\x9F\x98\x80\""), true},
+        {length, P("v", "<"), true}, {length, P("v", "abcde"), false}, {length, P("v", "</"), false},
+        {length, P("v", "<a/<"), true}, {length, P("v", "<<<<<"), false},
+        {at_least, P("v", "<"), false}, {at_least, P("v", "<<a/b<c"), true},
+        {at_least, P("v", "abc</"), false}, {named, P("v", "x"), true}, {named, P("v", "y"), false},
+    };
+    check_tags(cases, TN_COUNT_OF(cases));
+}
+
+static void other_values_between_tags_are_json(void **state)
+{
+    (void)state;
+    static const char list[] = ONE("{\"type\":\"array\",\"items\":{\"type\":\"string\"}}");
+    static const char tree[] = ONE("{\"anyOf\":[{\"const\":1},{\"$ref\":\"#\"}]}");
+    static const char either[] = ONE("{\"type\":[\"integer\",\"null\"]}");
+    static const char object[] = ONE("{\"type\":\"object\",\"properties\":{\"v\":"
+                                     "{\"type\":\"string\"}}}");
+    static const struct tag_case cases[] = {
+        {list, P("v", "[\"</parameter>\\n</tool_call>\"]"), true}, {list, P("v", "x"), false},
+        {list, P("v", "[\"x\",1]"), false},
+        {tree, P("v", "1"), true}, {tree, P("v", "{\"v\": {\"v\": 1}}"), true},
+        {tree, P("v", P("v", "1")), false},
+        {either, P("v", "null"), true}, {either, P("v", "-12"), true}, {either, P("v", "1.5"), false},
+        {object, P("v", "{\"v\": \"5\"}"), true}, {object, P("v", "{\"v\": 5}"), false},
+    };
+    check_tags(cases, TN_COUNT_OF(cases));
+}
+
+static void what_tags_cannot_express_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema, *detail;
+    } cases[] = {
+        {"{\"type\":\"array\"}", "#: \"type\" must be object"},
+        {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"type\":\"object\"}}}", "#: \"$ref\""},
+        {"{\"type\":\"object\",\"properties\":{\"a>\":{}}}", "#: \"a>\" cannot"},
+        {"{\"type\":\"object\",\"properties\":{\"\":{}}}", "#: \"\" cannot"},
+        {"{\"type\":\"object\",\"patternProperties\":{\"^a\":{}}}", "#: tags support neither"},
+        {ONE("{\"type\":\"string\",\"pattern\":\"^</\"}"), "#/properties/v: \"pattern\""},
+        {ONE("{\"type\":\"string\",\"not\":{}}"), "#/properties/v: \"not\""},
+        {ONE("{\"type\":\"integer\",\"not\":{}}"), "#/properties/v: \"not\""},
+        {ONE("{\"enum\":[\"</parameter>\"]}"), "#"},
+        {"{\"type\":\"object\",\"properties\":{\"v\":{\"anyOf\":[{\"type\":\"string\","
+         "\"maxLength\":2},{\"$ref\":\"#/properties/v\"}]}},\"required\":[\"v\"]}",
+         "#/properties/v: refers to itself"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        struct tern_grammar *g;
+        struct tern_error err = {TERN_OK, ""};
+        const struct tern_grammar_part one =
+            part("", cases[i].schema, "", TERN_GRAMMAR_TAGS, NULL);
+        assert_int_not_equal(tern_grammar_from_parts(&g, &one, 1, NULL, NULL, &err), TERN_OK);
+        if (strncmp(err.detail, cases[i].detail, strlen(cases[i].detail)) != 0)
+            fail_msg("case %zu: %s", i, err.detail);
+    }
+}
+
 /* Whether parsing, compiling or checking the heights fails, the part is named. */
 static void the_part_that_fails_is_named(void **state)
 {
@@ -124,6 +281,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_fits_one_of_the_parts),
         cmocka_unit_test(a_preamble_ends_with_the_first_tag),
+        cmocka_unit_test(an_object_is_written_as_tags),
+        cmocka_unit_test(text_between_tags_is_verbatim),
+        cmocka_unit_test(other_values_between_tags_are_json),
+        cmocka_unit_test(what_tags_cannot_express_is_refused),
         cmocka_unit_test(the_part_that_fails_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
