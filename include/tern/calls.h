@@ -56,6 +56,8 @@ void tern_calls_free(struct tern_calls *calls);
 void tern_calls_set_tools(struct tern_calls *calls, const struct tern_call_tools *tools);
 /* Before the first push: reports the first call only, and discards what follows it. */
 void tern_calls_set_single(struct tern_calls *calls);
+/* After tern_calls_set_single: is the call complete?  What follows is discarded. */
+bool tern_calls_has_ended(const struct tern_calls *calls);
 /* Takes more of the answer; holds back text that may belong to a call.  TERN_MEMORY. */
 tern_status tern_calls_push(struct tern_calls *calls, const char *text, size_t n,
                             struct tern_error *err);

@@ -54,3 +54,30 @@ bool tn_call_skip_word(const char *text, size_t n, size_t *at, const char *word)
     *at += n_there;
     return n_there == n_word;
 }
+
+bool tn_call_closes_string(const char *text, size_t n, bool *is_known)
+{
+    size_t i = 0;
+    while (i < n && text[i] != '"' && text[i] != '\n')
+        i += text[i] == '\\' ? 2 : 1;
+    *is_known = i < n;
+    return *is_known && text[i] == '"';
+}
+
+bool tn_call_has_string_around(const char *text, size_t n, size_t at, bool *is_known)
+{
+    const size_t first = tn_text_n_space(text, at);
+    bool is_string = false;
+    *is_known = true;
+    if (first == at || !memchr("{[\"", text[first], 3))
+        return false;
+    for (size_t i = first; i < at; i++) {
+        if (is_string && text[i] == '\n')
+            return false;
+        if (text[i] == '"')
+            is_string = !is_string;
+        else if (is_string && text[i] == '\\')
+            i++;
+    }
+    return is_string && tn_call_closes_string(text + at, n - at, is_known);
+}

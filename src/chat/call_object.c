@@ -47,11 +47,13 @@ static bool read_head(struct tn_call_reader *r, const char *text, size_t n)
 {
     size_t at = 0, name_at, n_name;
     if (tn_call_match_head(text, n, &at, &name_at, &n_name) && n_name > 0) {
+        if (!tn_call_begin(r, text + name_at, n_name))
+            return false;
         r->phase = TN_CALL_ARGUMENTS;
         r->n_read = at - 1;
         r->depth = 0;
         r->is_string = r->is_escaped = false;
-        return tn_call_begin(r, text + name_at, n_name);
+        return true;
     }
     if (at < n || at > TN_CALL_MAX_HEAD)
         r->phase = TN_CALL_REST; /* another format: parsed when complete */
@@ -63,10 +65,12 @@ static bool read_byte(struct tn_call_reader *r, char ch)
 {
     const bool was_string = r->is_string;
     if (r->is_string) {
+        r->has_line_feed = r->has_line_feed || ch == '\n';
         r->is_string = r->is_escaped || ch != '"';
         r->is_escaped = !r->is_escaped && ch == '\\';
     } else {
         r->is_string = ch == '"';
+        r->has_line_feed = false;
         r->depth += ch == '{' || ch == '[';
         r->depth -= ch == '}' || ch == ']';
     }

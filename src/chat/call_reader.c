@@ -18,8 +18,20 @@ bool tn_call_read(struct tn_call_reader *r, const char *text, size_t n)
     return is_good && (!r->is_begun || tn_buf_reserve(tn_call_arguments(r), 1));
 }
 
+bool tn_call_is_inside_string(const struct tn_call_reader *r, const char *text, size_t n, size_t at,
+                              bool *is_known)
+{
+    *is_known = true;
+    if (!has_tags(text, n))
+        return r->phase == TN_CALL_ARGUMENTS && r->is_string && !r->has_line_feed &&
+               tn_call_closes_string(text + at, n - at, is_known);
+    return r->phase == TN_CALL_VALUE && r->value != TN_CALL_TEXT &&
+           tn_call_has_string_around(text + r->n_read, n - r->n_read, at - r->n_read, is_known);
+}
+
 tern_status tn_call_end(struct tn_call_reader *r, const char *text, size_t n)
 {
+    r->is_last = true;
     if (!tn_call_read(r, text, n))
         return TERN_MEMORY;
     const bool is_kept = r->is_begun && r->is_early;
@@ -27,6 +39,6 @@ tern_status tn_call_end(struct tn_call_reader *r, const char *text, size_t n)
         has_tags(text, n) ? tn_call_end_tags(r) : tn_call_end_object(r, text, n);
     r->phase = TN_CALL_NAME;
     r->n_read = 0;
-    r->is_whole = false;
+    r->is_whole = r->is_last = false;
     return status == TERN_INPUT && is_kept ? TERN_OK : status;
 }

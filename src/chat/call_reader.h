@@ -44,8 +44,9 @@ struct tn_call_reader {
     enum tn_call_phase phase;
     size_t n_read;   /* bytes of the call already parsed */
     bool is_whole;   /* all arguments were read */
+    bool is_last;    /* the text of the call is complete */
     uint32_t depth;  /* an object: nesting of its arguments */
-    bool is_string, is_escaped;
+    bool is_string, is_escaped, has_line_feed; /* of the current or last string of an object */
     bool has_arguments; /* tags: one was written */
     size_t n_searched;  /* tags: bytes of the value that contain no start of its closing tag */
     enum tn_call_value value;
@@ -56,6 +57,11 @@ struct tn_call_reader {
 bool tn_call_read(struct tn_call_reader *r, const char *text, size_t n);
 /* The n bytes are the whole call.  TERN_INPUT: it is none; TERN_MEMORY. */
 tern_status tn_call_end(struct tn_call_reader *r, const char *text, size_t n);
+/* Is a closing tag at `at`, up to which the call was read, inside a string of JSON?  A string ends
+ * with a quote; a line feed before it shows that it is none.  *is_known: false if neither is among
+ * the n bytes. */
+bool tn_call_is_inside_string(const struct tn_call_reader *r, const char *text, size_t n, size_t at,
+                              bool *is_known);
 /* Releases the calls. */
 void tn_call_reader_fini(struct tn_call_reader *r);
 
@@ -71,6 +77,10 @@ bool tn_call_skip_word(const char *text, size_t n, size_t *at, const char *word)
 bool tn_call_begin(struct tn_call_reader *r, const char *name, size_t n_name);
 /* Counts the call in progress, if any, or discards it. */
 void tn_call_finish(struct tn_call_reader *r, bool counts);
+/* Does a string of JSON continue through its closing quote?  *is_known: as above. */
+bool tn_call_closes_string(const char *text, size_t n, bool *is_known);
+/* Does a value that begins as a string, array or object of JSON have a string around `at`? */
+bool tn_call_has_string_around(const char *text, size_t n, size_t at, bool *is_known);
 /* The arguments of the call in progress. */
 static inline struct tn_buf *tn_call_arguments(struct tn_call_reader *r)
 {

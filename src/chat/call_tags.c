@@ -33,11 +33,12 @@ static bool read_function(struct tn_call_reader *r, const char *text, size_t n)
     size_t at = 0, name_at, n_name;
     if (tn_call_skip_word(text, n, &at, function_open) &&
         skip_name(text, n, &at, &name_at, &n_name)) {
+        if (!tn_call_begin(r, text + name_at, n_name))
+            return false;
         r->phase = TN_CALL_ARGUMENTS;
         r->n_read = at;
         r->has_arguments = false;
-        return tn_call_begin(r, text + name_at, n_name) &&
-               tn_buf_append(tn_call_arguments(r), "{", 1);
+        return tn_buf_append(tn_call_arguments(r), "{", 1);
     }
     if (at < n || at > TN_CALL_MAX_HEAD)
         r->phase = TN_CALL_REST;
@@ -125,16 +126,29 @@ static size_t without_line_feed(const char *text, size_t n)
     return n - (n > 0 && text[n - 1] == '\n');
 }
 
+/* Offset of the closing tag, or n: it may still arrive, after *n_searched bytes. */
+static size_t find_close(const struct tn_call_reader *r, const char *text, size_t n,
+                         size_t *n_searched)
+{
+    size_t at = tn_text_find(text, n, r->n_searched, value_close);
+    bool is_known = true;
+    while (at < n && r->value != TN_CALL_TEXT &&
+           tn_call_has_string_around(text, n, at, &is_known))
+        at = tn_text_find(text, n, at + 1, value_close);
+    *n_searched = at < n ? at : n - tn_text_n_begun(text, n, value_close);
+    return is_known || r->is_last ? at : n;
+}
+
 static bool read_value(struct tn_call_reader *r, const char *text, size_t n)
 {
     struct tn_buf *out = tn_call_arguments(r);
     const char *from = text + r->n_read;
     const size_t n_left = n - r->n_read, n_close = sizeof value_close - 1;
-    const size_t close_at = tn_text_find(from, n_left, r->n_searched, value_close);
+    size_t n_searched;
+    const size_t close_at = find_close(r, from, n_left, &n_searched);
     const bool is_text = r->value == TN_CALL_TEXT;
     if (close_at == n_left) {
-        const size_t n_begun = tn_text_n_begun(from, n_left, value_close);
-        const size_t n_sure = without_line_feed(from, n_left - n_begun);
+        const size_t n_sure = without_line_feed(from, n_searched);
         r->n_searched = is_text ? 0 : n_sure;
         r->n_read += is_text ? n_sure : 0;
         return !is_text || append_text(out, from, n_sure);

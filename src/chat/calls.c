@@ -194,8 +194,14 @@ static bool step_tags(struct tern_calls *c, tern_status *status)
         *status = read_call(c, c->n_searched);
         return false;
     }
-    *status = take_call(c, at + n_close, n_close);
-    return *status == TERN_OK;
+    bool is_known;
+    *status = read_call(c, at);
+    const bool is_text = tn_call_is_inside_string(&c->reader, c->held.data + c->n_opening,
+                                                  n - c->n_opening, at - c->n_opening, &is_known);
+    c->n_searched = is_text ? at + 1 : at;
+    if (is_known && !is_text && *status == TERN_OK)
+        *status = take_call(c, at + n_close, n_close);
+    return is_known && *status == TERN_OK;
 }
 
 /* In an object without tags: its end follows its arguments.  false: more input is needed. */
@@ -347,6 +353,11 @@ void tern_calls_set_tools(struct tern_calls *c, const struct tern_call_tools *to
 void tern_calls_set_single(struct tern_calls *c)
 {
     c->is_single = true;
+}
+
+bool tern_calls_has_ended(const struct tern_calls *c)
+{
+    return is_past_single(c);
 }
 
 void tern_calls_free(struct tern_calls *c)

@@ -124,6 +124,7 @@ void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
     }
     if (choice->thinking && !tn_choice_has_lost(choice))
         skip_reasoning(task, choice);
+    choice->is_complete = choice->calls && tern_calls_has_ended(choice->calls);
 }
 
 void tn_choice_end(const struct tn_task *task, struct tn_choice *choice)
@@ -164,15 +165,6 @@ const char *tn_choice_more_arguments(const struct tn_choice *choice)
         return "";
     return tern_calls_get(choice->calls, choice->n_calls_sent - 1).arguments +
            choice->n_arguments_sent;
-}
-
-enum tern_stop tn_choice_stop(const struct tn_choice *choice)
-{
-    const struct tn_task *task = choice->job.owner;
-    const struct tern_generate_result *result = &choice->job.result;
-    const bool is_at_call = tn_task_stops_at_call(task) && result->stop == TERN_STOP_STRING &&
-                            result->i_stop_string + 1 == task->gen.n_stops;
-    return is_at_call ? TERN_STOP_EOS : result->stop;
 }
 
 const char *tn_choice_finish(const struct tn_choice *choice)

@@ -41,7 +41,7 @@ struct tn_gen {
     struct tern_sampler_params sampler;
     struct tn_json_wide seed; /* exact, where the JSON number is rounded */
     uint32_t max_tokens;
-    const char *stops[TN_GEN_MAX_STOPS + 1]; /* of the request, and the end of a single call */
+    const char *stops[TN_GEN_MAX_STOPS];
     uint32_t n_stops;
     uint32_t n_choices;
     bool has_logprobs;

@@ -42,7 +42,7 @@ void tn_anthropic_error(struct tn_buf *out, const struct tn_refusal *r)
 
 static const char *stop_reason(const struct tn_choice *choice)
 {
-    const enum tern_stop stop = tn_choice_stop(choice);
+    const enum tern_stop stop = choice->job.result.stop;
     if (stop == TERN_STOP_STRING)
         return "stop_sequence";
     if (stop != TERN_STOP_EOS)
@@ -55,7 +55,7 @@ static void append_stop(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
     tn_buf_printf(out, "\"stop_reason\":\"%s\",\"stop_sequence\":", stop_reason(choice));
-    tn_json_text(out, tn_choice_stop(choice) == TERN_STOP_STRING
+    tn_json_text(out, choice->job.result.stop == TERN_STOP_STRING
                           ? task->gen.stops[choice->job.result.i_stop_string]
                           : NULL);
 }

@@ -406,7 +406,11 @@ void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
 static void take_token(struct tn_task *task, struct tn_choice *choice,
                        const struct tn_message *m)
 {
+    if (choice->is_complete)
+        return;
     tn_choice_take(task, choice, m);
+    if (choice->is_complete)
+        tn_work_cancel(task->server->work, &choice->job);
     if (task->gen.streams && task->conn && !tn_choice_has_lost(choice) &&
         (tn_choice_has_more(task, choice) || task->gen.has_logprobs))
         task->format->send_more(task, choice);
@@ -465,6 +469,10 @@ static void take_end(struct tn_task *task, struct tn_choice *choice)
     task->n_ended++;
     task->server->n_jobs[job->i_model]--;
     count(task->server, job);
+    if (choice->is_complete && job->status == TERN_OK) {
+        job->result.stop = TERN_STOP_EOS;
+        job->result.n_new = choice->n_taken;
+    }
     tn_choice_end(task, choice);
     if (task->conn && job->status != TERN_OK) {
         tn_refuse_error(&refusal, &job->error);

@@ -47,6 +47,7 @@ struct tn_choice {
     struct tn_buf prompt_logprobs; /* [n_ids of the prompt][n_logprobs], if echoed */
     uint32_t n_prompt_tokens;
     uint32_t end_id; /* the token that ended the answer; TERN_NO_ID: none */
+    bool is_complete; /* its single call is: tokens after it do not belong to the answer */
     bool has_ended;
 };
 
@@ -183,14 +184,6 @@ static inline size_t tn_choice_n_calls(const struct tn_choice *choice)
 }
 /* The arguments of the last sent call that were not sent yet. */
 const char *tn_choice_more_arguments(const struct tn_choice *choice);
-/* Whether the closing tag of the first call, then the last of gen.stops, ends an answer; calls
- * without tags are limited by their reader alone. */
-static inline bool tn_task_stops_at_call(const struct tn_task *task)
-{
-    return task->is_single_call && task->call_form == TERN_CALLS_TAGGED;
-}
-/* Why the text ended: TERN_STOP_EOS after a single call, too. */
-enum tern_stop tn_choice_stop(const struct tn_choice *choice);
 /* "stop", or "length" if a limit cut the text. */
 const char *tn_choice_finish(const struct tn_choice *choice);
 /* Entries of token i. */

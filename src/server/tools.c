@@ -189,8 +189,6 @@ bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
         (tern_call_tools_create(&task->call_tools, text.data, text.n_bytes, NULL) == TERN_OK ||
          tn_refuse_memory(r));
     tn_buf_fini(&text);
-    if (tn_task_stops_at_call(task))
-        task->gen.stops[task->gen.n_stops++] = "</tool_call>";
     return is_good;
 }
 

@@ -181,7 +181,24 @@ class Tools(serving.TestCase):
         self.assertEqual(sum("id" in call for part in parts
                              for call in part["delta"].get("tool_calls", ())), 1)
         self.assertEqual(parts[-1]["finish_reason"], "tool_calls")
+        self.check_closing_tag(server)
         self.check_single_elsewhere(server, body)
+
+    def check_closing_tag(self, server):
+        """A closing tag in a string of JSON does not end a single call."""
+        mark = tool("mark", tags={"type": "array", "items": {"const": "</tool_call></parameter>"},
+                                  "minItems": 2, "maxItems": 2})
+        body = {"tools": [mark], "tool_choice": "required", "parallel_tool_calls": False,
+                "max_tokens": 200}
+        choice = self.ask(server, **body)["choices"][0]
+        [call] = choice["message"]["tool_calls"]
+        self.assertEqual(json.loads(call["function"]["arguments"]),
+                         {"tags": ["</tool_call></parameter>"] * 2})
+        self.assertEqual(choice["finish_reason"], "tool_calls")
+        parts = serving.choice_parts(server.events(CHAT, dict(body, messages=ASK, seed=1)))
+        pieces = [c["function"]["arguments"] for part in parts
+                  for c in part["delta"].get("tool_calls", ())]
+        self.assertEqual("".join(pieces), call["function"]["arguments"])
 
     def check_single_elsewhere(self, server, body):
         """The same in the other APIs; a body that yields several calls."""

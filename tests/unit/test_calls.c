@@ -246,6 +246,30 @@ static void values_between_tags_have_the_types_of_the_schema(void **state)
     tern_call_tools_free(tools);
 }
 
+/* Closing tags in strings of JSON are text.  A string that ends its line was never closed. */
+static void strings_of_json_may_contain_tags(void **state)
+{
+    (void)state;
+#define TAGS "</parameter></function></tool_call>"
+    static const struct call_case cases[] = {
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"" TAGS "\\\"" TAGS
+         "\"}}</tool_call> b", "b", "f {\"s\":\"" TAGS "\\\"" TAGS "\"};"},
+        {TERN_CALLS_TAGGED, F(P("a", "[\"" TAGS "\\\"" TAGS "\", 1]") P("n", "1")) " b", "b",
+         "f {\"a\":[\"" TAGS "\\\"" TAGS "\",1],\"n\":1};"},
+        {TERN_CALLS_TAGGED, F(P("s", "[\"")) F(P("a", "\"x")), "",
+         "f {\"s\":\"[\\\"\"};f {\"a\":\"\\\"x\"};"},
+        {TERN_CALLS_TAGGED, "<tool_call><function=f><parameter=a>[\"x</parameter></function>"
+         "</tool_call>\n\"", "\"", "f {\"a\":\"[\\\"x\"};"},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"x}}</tool_call>\n"
+         F(P("s", "\"")), "<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"x}}</tool_call>",
+         "f {\"s\":\"\\\"\"};"},
+    };
+    struct tern_call_tools *tools = make_tools();
+    check_calls(cases, TN_COUNT_OF(cases), false, tools);
+    check_calls(cases, 4, true, tools);
+    tern_call_tools_free(tools);
+}
+
 static void text_between_tags_comes_in_pieces(void **state)
 {
     (void)state;
@@ -428,6 +452,7 @@ int main(void)
         cmocka_unit_test(early_calls_count_before_they_are_complete),
         cmocka_unit_test(arguments_come_in_pieces),
         cmocka_unit_test(values_between_tags_have_the_types_of_the_schema),
+        cmocka_unit_test(strings_of_json_may_contain_tags),
         cmocka_unit_test(text_between_tags_comes_in_pieces),
         cmocka_unit_test(an_object_counts_without_tags_if_it_names_a_function),
         cmocka_unit_test(the_call_format_is_that_of_the_template),
