@@ -2,12 +2,13 @@
  *
  * Tool calls in an answer, detected while its text streams.
  *
- *   tagged  text <tool_call>{"name": "f", "arguments": {...}}</tool_call> ...    Qwen, Hermes
- *           text <tool_call><function=f><parameter=p>...</parameter>
- *           </function></tool_call> ...                            Qwen3-Coder, Qwen3.5
- *   bare    {"name": "f", "parameters": {...}}, which is the whole answer        LLaMA 3.1
+ *   tagged      text <tool_call>{"name": "f", "arguments": {...}}</tool_call> ...   Qwen, Hermes
+ *   parameters  text <tool_call><function=f><parameter=p>...</parameter>
+ *               </function></tool_call> ...                        Qwen3-Coder, Qwen3.5
+ *   bare        {"name": "f", "parameters": {...}}, which is the whole answer        LLaMA 3.1
  *
- * The chat template decides which of them a model writes, because it asks the model for it.
+ * The chat template decides which of them a model writes, because it asks the model for it.  The
+ * first two are read alike, whichever of them the template asks for.
  */
 #ifndef TERN_CALLS_H
 #define TERN_CALLS_H
@@ -18,7 +19,7 @@
 extern "C" {
 #endif
 
-enum tern_call_form { TERN_CALLS_TAGGED, TERN_CALLS_BARE };
+enum tern_call_form { TERN_CALLS_TAGGED, TERN_CALLS_BARE, TERN_CALLS_PARAMETERS };
 
 /* The form that a template asks for when it renders this conversation, an object with "messages"
  * and "tools" (tern_chat_render_json).  TERN_UNSUPPORTED: it does not support tools, or asks for

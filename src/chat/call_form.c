@@ -20,6 +20,7 @@ static const struct {
     const char *mark;
     enum tern_call_form form;
 } marks[] = {
+    {"<tool_call>\n<function=", TERN_CALLS_PARAMETERS},
     {"<tool_call>", TERN_CALLS_TAGGED},
     {"{\"name\": function name, \"parameters\":", TERN_CALLS_BARE},
 };

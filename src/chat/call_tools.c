@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/compiler.h"
 #include "base/error.h"
 #include "base/json_load.h"
+#include "grammar/schema_tags.h"
 
 struct tern_call_tools {
-    json_t *functions; /* name -> schemas of its arguments by name, an object */
+    json_t *functions; /* name -> schema of its arguments, an object */
 };
 
 /* Adds a tool with a name.  false: out of memory. */
@@ -22,10 +22,10 @@ static bool add_function(json_t *functions, const json_t *tool)
 {
     const json_t *function = json_object_get(tool, "function");
     const char *name = json_string_value(json_object_get(function, "name"));
-    json_t *arguments = json_object_get(json_object_get(function, "parameters"), "properties");
+    json_t *parameters = json_object_get(function, "parameters");
     if (!name)
         return true;
-    json_t *added = json_is_object(arguments) ? json_incref(arguments) : json_object();
+    json_t *added = json_is_object(parameters) ? json_incref(parameters) : json_object();
     return json_object_set_new(functions, name, added) == 0;
 }
 
@@ -62,10 +62,10 @@ void tern_call_tools_free(struct tern_call_tools *tools)
 bool tn_call_tools_have(const struct tern_call_tools *tools, const char *name, size_t n)
 {
     const char *known;
-    json_t *arguments;
+    json_t *parameters;
     if (!tools)
         return false;
-    json_object_foreach(tools->functions, known, arguments)
+    json_object_foreach(tools->functions, known, parameters)
         if (strlen(known) == n && memcmp(known, name, n) == 0)
             return true;
     return false;
@@ -73,45 +73,19 @@ bool tn_call_tools_have(const struct tern_call_tools *tools, const char *name, s
 
 /* ---- types ---- */
 
-/* Is `type` the type, or one of the types, that "type" names? */
-static bool names_type(const json_t *names, const char *type)
+/* The schema of an argument in that of all; NULL: unknown. */
+static const json_t *schema_of(const json_t *parameters, const char *argument)
 {
-    if (json_is_string(names))
-        return strcmp(json_string_value(names), type) == 0;
-    for (size_t i = 0; i < json_array_size(names); i++)
-        if (names_type(json_array_get(names, i), type))
-            return true;
-    return false;
-}
-
-/* Does the schema allow values of this type, as far as it says which it allows?  Recursion is
- * bounded by TN_JSON_MAX_DEPTH. */
-static bool allows(const json_t *schema, const char *type)
-{
-    static const char *const choices[] = {"anyOf", "oneOf", "allOf"};
-    const json_t *value = json_object_get(schema, "enum");
-    const bool is_text = strcmp(type, "string") == 0;
-    if (json_object_get(schema, "type"))
-        return names_type(json_object_get(schema, "type"), type);
-    for (size_t i = 0; i < json_array_size(value); i++)
-        if (is_text ? json_is_string(json_array_get(value, i)) :
-                      json_is_null(json_array_get(value, i)))
-            return true;
-    for (size_t k = 0; k < TN_COUNT_OF(choices); k++) {
-        value = json_object_get(schema, choices[k]);
-        for (size_t i = 0; i < json_array_size(value); i++)
-            if (allows(json_array_get(value, i), type))
-                return true;
-    }
-    return is_text && json_is_string(json_object_get(schema, "const"));
+    const json_t *schema = json_object_get(json_object_get(parameters, "properties"), argument);
+    return schema ? schema : json_object_get(parameters, "additionalProperties");
 }
 
 enum tn_call_value tn_call_tools_value(const struct tern_call_tools *tools, const char *function,
                                        const char *argument)
 {
-    const json_t *schema =
-        tools ? json_object_get(json_object_get(tools->functions, function), argument) : NULL;
-    if (!allows(schema, "string"))
+    const json_t *parameters = tools ? json_object_get(tools->functions, function) : NULL;
+    const json_t *schema = schema_of(parameters, argument);
+    if (!tn_schema_allows(schema, parameters, "string"))
         return TN_CALL_JSON;
-    return allows(schema, "null") ? TN_CALL_TEXT_OR_NULL : TN_CALL_TEXT;
+    return tn_schema_allows(schema, parameters, "null") ? TN_CALL_TEXT_OR_NULL : TN_CALL_TEXT;
 }

@@ -295,7 +295,7 @@ tern_status tern_calls_push(struct tern_calls *c, const char *text, size_t n,
     tn_buf_append(&c->held, text, n);
     if (c->form == TERN_CALLS_BARE)
         status = step_bare(c);
-    while (c->form == TERN_CALLS_TAGGED && step_tagged(c, &status))
+    while (c->form != TERN_CALLS_BARE && step_tagged(c, &status))
         ;
     return result(c, status, err);
 }

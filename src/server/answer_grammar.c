@@ -2,8 +2,12 @@
  *
  * Compiles the grammar of an answer from parts: structured output, and for each function
  *
- *   tagged  <tool_call>\n{"name": "f", "arguments": schema of f}\n</tool_call>
- *   bare    {"name": "f", "parameters": schema of f}
+ *   tagged      <tool_call>\n{"name": "f", "arguments": schema of f}\n</tool_call>
+ *   parameters  <tool_call>\n<function=f>\nschema of f, as tags</function>\n</tool_call>
+ *   bare        {"name": "f", "parameters": schema of f}
+ *
+ * Where tags cannot express the schema or the name of a function, all calls are objects: if some
+ * were, a model would never write those.
  *
  * References are resolved in the schema of the function that has them.
  */
@@ -25,15 +29,32 @@ struct parts {
     size_t n;
 };
 
+/* What surrounds the name and the arguments of a call.  Names are strings of JSON but in tags. */
+static const struct call_texts {
+    const char *open, *middle, *close;
+    bool has_tags;
+} texts_of[] = {
+    [TERN_CALLS_TAGGED] = {"<tool_call>\n{\"name\": ", ", \"arguments\":", "}\n</tool_call>",
+                           false},
+    [TERN_CALLS_BARE] = {"{\"name\": ", ", \"parameters\":", "}", false},
+    [TERN_CALLS_PARAMETERS] = {"<tool_call>\n<function=", ">\n", "</function>\n</tool_call>",
+                               true},
+};
+
 /* Adds the part of a function; without a description it has no arguments.  false: out of memory. */
-static bool add_call(struct parts *parts, const struct tn_task *task, const json_t *function)
+static bool add_call(struct parts *parts, const struct tn_task *task, enum tern_call_form form,
+                     const json_t *function)
 {
-    const bool is_tagged = task->call_form == TERN_CALLS_TAGGED;
+    const struct call_texts *texts = &texts_of[form];
     const json_t *parameters = json_object_get(function, "parameters");
+    const char *name = json_string_value(json_object_get(function, "name"));
     struct tn_buf *text = &parts->texts[parts->n];
-    tn_buf_append_text(text, is_tagged ? "<tool_call>\n{\"name\": " : "{\"name\": ");
-    tn_json_text(text, json_string_value(json_object_get(function, "name")));
-    tn_buf_append_text(text, is_tagged ? ", \"arguments\":" : ", \"parameters\":");
+    tn_buf_append_text(text, texts->open);
+    if (texts->has_tags)
+        tn_buf_append_text(text, name);
+    else
+        tn_json_text(text, name);
+    tn_buf_append_text(text, texts->middle);
     tn_buf_append(text, "", 1);
     const size_t n_before = text->n_bytes;
     if (json_is_object(parameters) && json_object_size(parameters) > 0)
@@ -43,14 +64,16 @@ static bool add_call(struct parts *parts, const struct tn_task *task, const json
     if (text->failed)
         return false;
     parts->list[parts->n++] = (struct tern_grammar_part){
-        .before = text->data, .after = is_tagged ? "}\n</tool_call>" : "}",
+        .before = text->data, .after = texts->close,
         .schema = text->data + n_before, .n_bytes = text->n_bytes - n_before,
-        .separator = is_tagged && !task->must_call ? "\n" : NULL};
+        .flags = texts->has_tags ? TERN_GRAMMAR_TAGS : 0,
+        .separator = form != TERN_CALLS_BARE && !task->must_call ? "\n" : NULL};
     return true;
 }
 
 /* Adds the parts of all functions that may be called. */
-static bool add_calls(struct parts *parts, const struct tn_task *task, struct tn_refusal *r)
+static bool add_calls(struct parts *parts, const struct tn_task *task, enum tern_call_form form,
+                      struct tn_refusal *r)
 {
     const json_t *tool;
     size_t i;
@@ -58,7 +81,7 @@ static bool add_calls(struct parts *parts, const struct tn_task *task, struct tn
         const json_t *function = json_object_get(tool, "function");
         const char *name = json_string_value(json_object_get(function, "name"));
         if ((!task->must_name || strcmp(name, task->must_name) == 0) &&
-            !add_call(parts, task, function))
+            !add_call(parts, task, form, function))
             return tn_refuse_memory(r);
     }
     return true;
@@ -85,29 +108,56 @@ static bool refuse_part(const struct tn_task *task, const struct tern_grammar_pa
                      "\"tools\": a call cannot be enforced: %s", err->detail);
 }
 
-static bool compile(struct parts *parts, struct tn_task *task, struct tn_refusal *r)
+/* Can all names of functions be written in tags? */
+static bool has_plain_names(const json_t *tools)
+{
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *function = json_object_get(json_array_get(tools, i), "function");
+        if (strpbrk(json_string_value(json_object_get(function, "name")), "\n<>"))
+            return false;
+    }
+    return true;
+}
+
+/* Compiles the parts with calls of this form.  *status: of the compiler, if it came to that. */
+static bool compile(struct parts *parts, struct tn_task *task, enum tern_call_form form,
+                    tern_status *status, struct tn_refusal *r)
 {
     struct tern_grammar_preamble reasoning;
     struct tern_error err;
     size_t i_failed;
-    if (!add_calls(parts, task, r) || (!task->must_call && !add_output(parts, task, r)))
+    *status = TERN_OK;
+    if (!add_calls(parts, task, form, r) || (!task->must_call && !add_output(parts, task, r)))
         return false;
     reasoning.open = tn_reasoning_tags(&reasoning.close, task);
-    return tern_grammar_from_parts(&task->gen.grammar, parts->list, parts->n,
-                                   reasoning.open ? &reasoning : NULL, &i_failed,
-                                   &err) == TERN_OK ||
-           refuse_part(task, &parts->list[i_failed], &err, r);
+    *status = tern_grammar_from_parts(&task->gen.grammar, parts->list, parts->n,
+                                      reasoning.open ? &reasoning : NULL, &i_failed, &err);
+    return *status == TERN_OK || refuse_part(task, &parts->list[i_failed], &err, r);
+}
+
+static bool compile_in(struct tn_task *task, enum tern_call_form form, tern_status *status,
+                       struct tn_refusal *r)
+{
+    struct parts *parts = tn_alloc_zeroed(1, sizeof *parts);
+    *status = TERN_OK;
+    if (!parts)
+        return tn_refuse_memory(r);
+    const bool is_good = compile(parts, task, form, status, r);
+    for (size_t i = 0; i <= TN_MAX_TOOLS; i++)
+        tn_buf_fini(&parts->texts[i]);
+    tn_free(parts);
+    return is_good;
 }
 
 bool tn_answer_grammar_compile(struct tn_task *task, struct tn_refusal *r)
 {
-    struct parts *parts = tn_alloc_zeroed(1, sizeof *parts);
-    if (!parts)
-        return tn_refuse_memory(r);
-    const bool is_good = compile(parts, task, r);
-    for (size_t i = 0; i <= TN_MAX_TOOLS; i++)
-        tn_buf_fini(&parts->texts[i]);
-    tn_free(parts);
+    enum tern_call_form form = task->call_form;
+    tern_status status;
+    if (form == TERN_CALLS_PARAMETERS && !has_plain_names(task->tools))
+        form = TERN_CALLS_TAGGED;
+    bool is_good = compile_in(task, form, &status, r);
+    if (!is_good && form == TERN_CALLS_PARAMETERS && status != TERN_OK && status != TERN_MEMORY)
+        is_good = compile_in(task, TERN_CALLS_TAGGED, &status, r);
     return is_good && tn_body_hold(task->server, &task->request,
                                    tern_grammar_bytes(task->gen.grammar), r);
 }

@@ -21,7 +21,7 @@ TABLE = {
     # The tokenizer's tables are stored ready to use in the file, so text knows their format.
     "text": ({"base", "text"}, {"chat", "tokenizer", "model_format", "status"}),
     "grammar": ({"base", "grammar"}, {"grammar", "tokenizer", "status"}),
-    "chat": ({"base", "plat", "text", "chat"}, ALL),
+    "chat": ({"base", "plat", "text", "grammar", "chat"}, ALL),
     "model": ({"base", "kern", "par", "arch", "file", "model"}, {"model_format", "status"}),
     "engine": ({"base", "plat", "kern", "par", "arch", "file", "text", "grammar", "model",
                 "engine"}, ALL),

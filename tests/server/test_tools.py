@@ -4,13 +4,14 @@
 templates."""
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
 import serving
 from serving import serve_template
-from tools import BARE, DEAF, TAGGED, TOOLS, tool
+from tools import BARE, DEAF, PARAMETERS, TAGGED, TOOLS, tool
 
 CHAT = "/v1/chat/completions"
 ASK = [{"role": "user", "content": "What is the weather?"}]
@@ -270,7 +271,7 @@ class Tools(serving.TestCase):
                 entries, message = choice["logprobs"]["content"], choice["message"]
                 text = joined(entries)
                 if "tool_calls" in message:
-                    self.assertIn('"' + message["tool_calls"][0]["function"]["name"], text)
+                    self.assertRegex(text, '["=]' + message["tool_calls"][0]["function"]["name"])
                 else:
                     self.assertEqual(text, message["content"])
                 self.assertEqual([e for part in serving.choice_parts(events, choice["index"])
@@ -332,6 +333,106 @@ class Tools(serving.TestCase):
 
     def test_tagged(self):
         with serve_template(TAGGED) as server:
+            self.check_required(server)
+            self.check_references(server)
+            self.check_no_arguments(server)
+            self.check_stream(server)
+            self.check_ollama(server)
+            self.check_conversation(server)
+            self.check_form(server)
+            self.check_form_or_call(server)
+            self.check_single(server)
+            self.check_allowed(server)
+            self.check_cut(server)
+            self.check_logprobs(server)
+            self.check_free(server)
+            self.check_refusals(server)
+
+    def tagged_call(self, server, **more):
+        """The text of a forced call and the values between its tags, which are its arguments."""
+        choice = self.ask(server, tool_choice="required", logprobs=True, **more)["choices"][0]
+        text = joined(choice["logprobs"]["content"])
+        found = re.fullmatch(r"<tool_call>\n<function=(.*)>\n"
+                             r"((?:<parameter=.*>\n(?s:.*?)\n?</parameter>\n)*)"
+                             r"</function>\n</tool_call>", text)
+        self.assertTrue(found, text)
+        [call] = choice["message"]["tool_calls"]
+        self.assertEqual(call["function"]["name"], found[1])
+        values = dict(re.findall(r"<parameter=(.*)>\n((?s:.*?))\n?</parameter>", found[2]))
+        arguments = json.loads(call["function"]["arguments"])
+        self.assertEqual(list(arguments), list(values))
+        self.assertIsNone(choice["message"]["content"])
+        return arguments, values
+
+    def check_own_form(self, server):
+        """A model that calls with tags is forced to do so."""
+        text, number = {"type": "string", "minLength": 1, "maxLength": 9}, {"type": "integer"}
+        unit = {"type": "object", "properties": {"unit": {"enum": ["</parameter>", "\u00e9"]}},
+                "required": ["unit"], "additionalProperties": False}
+        write = tool("write", text=text, number={"enum": [5, 7]}, digits={"enum": ["5", "7"]},
+                     nested=unit, accent={"const": "na\u00efve \U0001f600</param"},
+                     empty={"const": ""}, note={"anyOf": [{"const": "n"}, {"type": "null"}]},
+                     flag={"type": "boolean"}, list={"type": "array", "items": {"const": "x"},
+                                                     "minItems": 1, "maxItems": 2})
+        write["function"]["parameters"]["properties"]["maybe"] = number
+        write["function"]["strict"] = True
+        seen = set()
+        for seed in range(5):
+            arguments, values = self.tagged_call(server, tools=[write], seed=seed, max_tokens=600,
+                                                 temperature=1.5)
+            self.assertEqual([name for name in arguments if name != "maybe"],
+                             list(write["function"]["parameters"]["required"]))
+            self.assertTrue(1 <= len(arguments["text"]) <= 9)
+            self.assertEqual(arguments["text"], values["text"])
+            self.assertEqual(arguments["number"], int(values["number"]))
+            self.assertEqual(arguments["digits"], values["digits"])
+            self.assertIn(arguments["nested"]["unit"], ("</parameter>", "\u00e9"))
+            self.assertEqual(arguments["accent"], "na\u00efve \U0001f600</param")
+            self.assertEqual(arguments["empty"], "")
+            self.assertIn(arguments["note"], ("n", None))
+            self.assertIsInstance(arguments["flag"], bool)
+            self.assertIn(arguments["list"], (["x"], ["x", "x"]))
+            self.assertIsInstance(arguments.get("maybe", 0), int)
+            seen |= {arguments["nested"]["unit"], arguments["note"], arguments["flag"]}
+            body = {"messages": ASK, "tools": [write], "tool_choice": "required", "seed": seed,
+                    "max_tokens": 600, "temperature": 1.5}
+            pieces = [call["function"]["arguments"] for part in
+                      serving.choice_parts(server.events(CHAT, body))
+                      for call in part["delta"].get("tool_calls", ())]
+            self.assertEqual(json.loads("".join(pieces)), arguments)
+        self.assertGreater(len(seen), 2)
+        self.assertEqual(self.tagged_call(server, tools=[TOOLS[1]]), ({}, {}))
+        self.check_cut_text(server)
+        self.check_other_forms(server)
+
+    def check_cut_text(self, server):
+        """A call that was cut in a string leaves nothing, as in the other forms."""
+        say = tool("say", words={"type": "string"})
+        cut = self.ask(server, tools=[say], tool_choice="required", max_tokens=30)["choices"][0]
+        self.assertEqual((cut["finish_reason"], cut["message"]["content"]), ("length", None))
+        self.assertNotIn("tool_calls", cut["message"])
+        answer = self.post("/v1/messages", {
+            "messages": ASK, "max_tokens": 300, "tool_choice": {"type": "any"}, "tools": [
+                {"name": "stop", "input_schema": TOOLS[1]["function"]["parameters"]}]},
+            server=server)
+        self.assertEqual([(b["type"], b["input"]) for b in answer["content"]], [("tool_use", {})])
+
+    def check_other_forms(self, server):
+        """What tags cannot express is written as an object, for all functions."""
+        odd = tool("odd", a={"const": 1})
+        odd["function"]["parameters"] = {
+            "$ref": "#/$defs/all", "$defs": {"all": odd["function"]["parameters"]}}
+        named = tool("a<b", a={"const": 1})
+        for tools in ([odd], [TOOLS[1], named]):
+            choice = {"type": "function", "function": {"name": tools[-1]["function"]["name"]}}
+            choice = self.ask(server, tools=tools, tool_choice=choice, logprobs=True)["choices"][0]
+            self.assertTrue(joined(choice["logprobs"]["content"]).startswith("<tool_call>\n{"))
+            [call] = choice["message"]["tool_calls"]
+            self.assertEqual(json.loads(call["function"]["arguments"])["a"], 1)
+
+    def test_parameters(self):
+        with serve_template(PARAMETERS) as server:
+            self.check_own_form(server)
             self.check_required(server)
             self.check_references(server)
             self.check_no_arguments(server)

@@ -198,7 +198,9 @@ static struct tern_call_tools *make_tools(void)
         "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{"
         "\"s\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"},\"a\":{\"type\":\"array\"},"
         "\"maybe\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]},"
-        "\"unit\":{\"enum\":[\"1\",\"2\"]},\"any\":{}}}}},"
+        "\"unit\":{\"enum\":[\"1\",\"2\"]},\"named\":{\"$ref\":\"#/$defs/t\"},"
+        "\"any\":{}},\"additionalProperties\":{\"const\":\"7\"},"
+        "\"$defs\":{\"t\":{\"type\":\"string\"}}}}},"
         "{\"type\":\"function\",\"function\":{\"name\":\"g\"}},{},7]";
     struct tern_call_tools *tools;
     assert_int_equal(tern_call_tools_create(&tools, json, sizeof json - 1, NULL), TERN_OK);
@@ -229,6 +231,8 @@ static void values_between_tags_have_the_types_of_the_schema(void **state)
          "</tool_call>", "", "f {\"s\":\"a b\"};"},
         {TERN_CALLS_TAGGED, "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>", "",
          "g {};"},
+        {TERN_CALLS_PARAMETERS, F(P("named", "5") P("more", "7")), "",
+         "f {\"named\":\"5\",\"more\":\"7\"};"},
         /* no calls */
         {TERN_CALLS_TAGGED, "<tool_call>\n<function=>\n</function>\n</tool_call>",
          "<tool_call>\n<function=>\n</function>\n</tool_call>", ""},
@@ -242,7 +246,7 @@ static void values_between_tags_have_the_types_of_the_schema(void **state)
     };
     struct tern_call_tools *tools = make_tools();
     check_calls(cases, TN_COUNT_OF(cases), false, tools);
-    check_calls(cases, 10, true, tools);
+    check_calls(cases, 11, true, tools);
     tern_call_tools_free(tools);
 }
 
@@ -254,11 +258,11 @@ static void strings_of_json_may_contain_tags(void **state)
     static const struct call_case cases[] = {
         {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"" TAGS "\\\"" TAGS
          "\"}}</tool_call> b", "b", "f {\"s\":\"" TAGS "\\\"" TAGS "\"};"},
-        {TERN_CALLS_TAGGED, F(P("a", "[\"" TAGS "\\\"" TAGS "\", 1]") P("n", "1")) " b", "b",
+        {TERN_CALLS_PARAMETERS, F(P("a", "[\"" TAGS "\\\"" TAGS "\", 1]") P("n", "1")) " b", "b",
          "f {\"a\":[\"" TAGS "\\\"" TAGS "\",1],\"n\":1};"},
-        {TERN_CALLS_TAGGED, F(P("s", "[\"")) F(P("a", "\"x")), "",
+        {TERN_CALLS_PARAMETERS, F(P("s", "[\"")) F(P("a", "\"x")), "",
          "f {\"s\":\"[\\\"\"};f {\"a\":\"\\\"x\"};"},
-        {TERN_CALLS_TAGGED, "<tool_call><function=f><parameter=a>[\"x</parameter></function>"
+        {TERN_CALLS_PARAMETERS, "<tool_call><function=f><parameter=a>[\"x</parameter></function>"
          "</tool_call>\n\"", "\"", "f {\"a\":\"[\\\"x\"};"},
         {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"x}}</tool_call>\n"
          F(P("s", "\"")), "<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"x}}</tool_call>",
@@ -353,6 +357,8 @@ static void the_call_format_is_that_of_the_template(void **state)
     } cases[] = {
         {"{% if tools %}Answer <tool_call>{% endif %}{{ messages[0].content }}", TERN_OK,
          TERN_CALLS_TAGGED},
+        {"{% if tools %}As <tool_call>\n<function=f>{% endif %}{{ messages[0].content }}",
+         TERN_OK, TERN_CALLS_PARAMETERS},
         {"{% if tools %}{{ tools | tojson }} as {\"name\": function name, \"parameters\": x}"
          "{% endif %}{{ messages[0].content }}", TERN_OK, TERN_CALLS_BARE},
         {"{% for t in tools %}{{ t | tojson }}{% endfor %}{{ messages[0].content }}",
