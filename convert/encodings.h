@@ -29,6 +29,10 @@
 typedef size_t tn_decode_trits_fn(int8_t *trits, float *scales, const uint8_t *src, size_t n,
                                   uint32_t unit);
 
+/* Writes n units as blocks of the encoding's layout, in the bytes of a GGUF file of that type.  A
+ * scale that these cannot hold becomes infinite. */
+typedef void tn_recode_fn(uint8_t *dst, const uint8_t *src, size_t n);
+
 /* The type of a unit's scale. */
 enum tn_scale_place { TN_NO_SCALE, TN_SCALE_F16, TN_SCALE_F32 };
 
@@ -44,6 +48,7 @@ struct tn_encoding {
     tn_decode_trits_fn *trits; /* NULL: there is a layout */
     uint32_t layout; /* enum tern_layout that preserves every value; 0: ternary */
     bool has_four_values; /* code 3 is valid: it means twice the scale */
+    tn_recode_fn *recode; /* NULL: units are blocks of `layout` already */
 };
 
 /* The encoding of a type; NULL for plain floats, and if tern does not read it.  q2_block: struct
@@ -64,6 +69,10 @@ size_t tn_encoding_scales(const struct tn_encoding *encoding, float *scales, con
  * infinite. */
 void tn_encoding_floats(const struct tn_encoding *encoding, float *dst, const uint8_t *src,
                         size_t n);
+
+/* MXFP4, a byte for the exponent and 32 codes of 4 bits, as Q5_0: its values are -12 to 12 times a
+ * power of 2, which is exact in f16 from 2^-24 to 2^15. */
+tn_recode_fn tn_recode_mxfp4;
 
 /* The reason why tern does not read a type, and advice; NULL for supported types. */
 const char *tn_encoding_refusal(uint32_t type);

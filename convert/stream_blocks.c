@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams matrices in the block types of GGUF files: rows in the model's order, packed without
- * changing a value.
+ * Streams matrices in the block types of GGUF files: rows in the model's order, in blocks of the
+ * layout, packed without changing a value.
  */
 #include "base/compiler.h"
 #include "base/error.h"
@@ -19,6 +19,11 @@ static tern_status fail_scale(const struct tn_tensor_plan_row *t, const uint8_t 
     while (tn_blocks_are_finite(raw + block * tn_blocks_source_bytes(layout, cols), layout, 1,
                                 cols))
         block++;
+    if (t->weight->encoding->recode)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       "tensor \"%s\": the scale of block %u of row %u is not in 2^-24 to 2^15, as "
+                       "tern needs it for %s",
+                       t->weight->name, block, tn_row_order_get(&t->order, row), t->weight->type);
     return tn_fail(err, TERN_INPUT,
                    "tensor \"%s\": a scale of block %u of row %u is not a finite number",
                    t->weight->name, block, tn_row_order_get(&t->order, row));
@@ -33,6 +38,23 @@ static tern_status check_scales(const struct tn_tensor_plan_row *t, const uint8_
     return TERN_OK;
 }
 
+/* Reads rows as blocks of the layout, row_bytes each, to dst. */
+static tern_status read_blocks(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                               uint8_t *dst, size_t row_bytes, uint32_t row, uint32_t n,
+                               struct tern_error *err)
+{
+    const struct tn_encoding *e = t->weight->encoding;
+    if (!e->recode)
+        return tn_stream_read_rows(s, t, dst, row_bytes, row, n, err);
+    const size_t source_bytes = (size_t)tn_stream_row_bytes(t->weight, t->file.cols);
+    uint8_t *units = tn_stream_take(&s->spare, n * source_bytes, err);
+    tern_status status = units ? tn_stream_read_rows(s, t, units, source_bytes, row, n, err)
+                               : TERN_MEMORY;
+    if (status == TERN_OK)
+        e->recode(dst, units, (size_t)n * (t->file.cols / e->unit));
+    return status;
+}
+
 tern_status tn_stream_blocks(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                              struct tern_error *err)
 {
@@ -45,7 +67,7 @@ tern_status tn_stream_blocks(struct tn_streamer *s, const struct tn_tensor_plan_
     tern_status status = raw && packed ? TERN_OK : TERN_MEMORY;
     for (uint32_t row = 0; row < f->rows && status == TERN_OK; row += n_step) {
         const uint32_t n = TN_MIN(n_step, f->rows - row);
-        status = tn_stream_read_rows(s, t, raw, row_bytes, row, n, err);
+        status = read_blocks(s, t, raw, row_bytes, row, n, err);
         if (status == TERN_OK)
             status = check_scales(t, raw, row_bytes, row, n, err);
         if (status != TERN_OK)

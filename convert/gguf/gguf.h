@@ -75,7 +75,7 @@ enum tn_gguf_type_id {
     TN_GGML_TQ2_0 = 35,
     TN_GGML_I2_S = 36,
     TN_GGML_TL1 = 38,
-    TN_GGML_TL2 = 39, /* MXFP4 in mainline */
+    TN_GGML_MXFP4 = 39,
     TN_GGML_Q1_0 = 41,
     TN_GGML_Q2_0 = 42, /* blocks of 64 or of 128, see tn_gguf_part.q2_block */
     TN_GGML_IQ1_BN = 134,
@@ -83,6 +83,7 @@ enum tn_gguf_type_id {
     TN_GGML_PQ2_0 = 142,
     TN_GGML_PTQ1_0 = 143,
     TN_GGML_IQ2_BN_R4 = 335,
+    TN_GGML_TL2 = 10039, /* 39 in files of bitnet.cpp: gguf_layout.c tells them apart */
 };
 
 /* NULL if no program known to tern writes this number. */

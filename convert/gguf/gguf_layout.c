@@ -4,8 +4,9 @@
  * for the padding to the alignment, up to the end of the file.
  *
  * So each tensor's size is known twice, from its type and shape and from the next offset.  That
- * resolves type 42, which means blocks of 64 (mainline) or of 128 (Prism's fork), and gives the
- * size of types that tern does not know.
+ * resolves type 42, which means blocks of 64 (mainline) or of 128 (Prism's fork), and type 39,
+ * which is MXFP4 in mainline and TL2 in bitnet.cpp; and it gives the size of types that tern does not
+ * know.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,21 @@ static tern_status find_q2_block(struct tn_gguf_part *part, struct tern_error *e
         return fail_q2(part, first, "its bytes fit blocks of 64 and of 128 weights", err);
     part->q2_block = first ? blocks[possible[1]] : 0;
     return TERN_OK;
+}
+
+/* ---- type 39 ---- */
+
+/* The tensors are in TL2 if none has the bytes of MXFP4, which are more than twice as many. */
+static void find_tl2(struct tn_gguf_part *part)
+{
+    uint64_t n;
+    for (uint32_t i = 0; i < part->n_tensors; i++)
+        if (part->tensors[i].type == TN_GGML_MXFP4 && size_of(&n, &part->tensors[i], 0) &&
+            fits(part, i, n))
+            return;
+    for (uint32_t i = 0; i < part->n_tensors; i++)
+        if (part->tensors[i].type == TN_GGML_MXFP4)
+            part->tensors[i].type = TN_GGML_TL2;
 }
 
 /* ---- all types ---- */
@@ -201,6 +217,8 @@ tern_status tn_gguf_check_layout(struct tn_gguf_part *part, struct tern_error *e
         status = check_range(part, i, err);
     if (status == TERN_OK)
         status = find_q2_block(part, err);
+    if (status == TERN_OK)
+        find_tl2(part);
     for (uint32_t i = 0; i < part->n_tensors && status == TERN_OK; i++)
         status = check_tensor(part, i, err);
     for (uint32_t i = 0; i < part->n_tensors; i++)

@@ -35,7 +35,7 @@ static const struct tn_gguf_type types[] = {
     {TN_GGML_I2_S, "I2_S", 0, 0, 0},
     {37, "I8_S", 0, 0, 0},
     {TN_GGML_TL1, "TL1", 0, 0, 0},
-    {TN_GGML_TL2, "TL2 or MXFP4", 0, 0, 0},
+    {TN_GGML_MXFP4, "MXFP4", 32, 17, 0},
     {TN_GGML_Q1_0, "Q1_0", 128, 18, 0},
     {TN_GGML_Q2_0, "Q2_0", 0, 0, 0},
     {133, "Q6_0", 0, 0, 0},
@@ -51,6 +51,7 @@ static const struct tn_gguf_type types[] = {
     {TN_GGML_PTQ1_0, "PTQ1_0", 128, 28, 0},
     {144, "IQ4_KS", 0, 0, 0},
     {TN_GGML_IQ2_BN_R4, "IQ2_BN_R4", 0, 0, 0},
+    {TN_GGML_TL2, "TL2", 0, 0, 0},
 };
 
 const struct tn_gguf_type *tn_gguf_type_find(uint32_t id)

@@ -4,6 +4,7 @@
 architecture, give the same bytes: if an architecture has no reference file, its folder's goldens
 (test_families) apply to the file too."""
 import os
+import random
 import re
 import struct
 import sys
@@ -160,6 +161,60 @@ class DenseTwins(command.TestCase):
         keys, tensors = gguf.read(source)
         gguf.write(path, keys, list(fused(tensors)))
         self.assertEqual(self.logits(path, SHORT), self.logits(source, SHORT))
+
+    def mxfp4(self, change=lambda data: data):
+        """tiny-qwen2 with random weights in MXFP4, and the same weights in Q5_0."""
+        noise, codes = random.Random(5), (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+        keys, tensors = gguf.read(shared("reference", "dense", "gguf", "tiny-qwen2", "q8_0.gguf"))
+        ours, twins = [], []
+        for name, kind, shape, data in tensors:
+            if kind == "Q8_0":
+                kind, data, twin = "MXFP4", bytearray(), bytearray()
+                for i in range(shape[0] * shape[1] // 32):
+                    nibbles = [noise.randrange(16) if i % 5 else 8 * (i % 2) for _ in range(32)]
+                    e = noise.choice((104, 113, 114, 119, 122)) if i % 5 else 0
+                    q = [codes[n] + 16 for n in nibbles]
+                    data += bytes([e] + [nibbles[j] | nibbles[j + 16] << 4 for j in range(16)])
+                    twin += struct.pack("<eI", 2.0 ** (e - 128) if i % 5 else 0.0,
+                                        sum((q[j] >> 4) << j for j in range(32)))
+                    twin += bytes((q[j] & 15) | (q[j + 16] & 15) << 4 for j in range(16))
+                twins.append((name, "Q5_0", shape, bytes(twin)))
+                ours.append((name, kind, shape, bytes(change(data))))
+            else:
+                twins.append((name, kind, shape, data))
+                ours.append(twins[-1])
+        return keys, ours, twins
+
+    def test_mxfp4(self):
+        keys, ours, twins = self.mxfp4()
+        path, twin = scratch("mxfp4.gguf"), scratch("q5_0.gguf")
+        gguf.write(path, keys, ours)
+        gguf.write(twin, keys, twins)
+        self.assertEqual(self.logits(path, SHORT), self.logits(twin, SHORT))
+        for head in ("auto", "f16"):
+            for source, out in ((path, "a.tern"), (twin, "b.tern")):
+                self.ok("convert", source, "-o", scratch(out), "--no-tokenizer", "--head", head,
+                        "--name", "x", "--force")
+                self.ok("logits", scratch(out), "--ids", SHORT, "-o", scratch(out + ".f32"))
+            self.assertEqual(read_bytes(scratch("a.tern.f32")), read_bytes(scratch("b.tern.f32")))
+
+    def test_bad_mxfp4(self):
+        path, words = scratch("bad.gguf"), "the scale of block 1 of row 0 is not in 2^-24 to 2^15"
+        for exponent in (103, 144, 255, 0):
+            def put(data, e=exponent):
+                data[17:19] = bytes((e, 0x21))
+                return data
+            keys, tensors, _ = self.mxfp4(put)
+            gguf.write(path, keys, tensors)
+            result = command.tern("convert", path, "-o", scratch("bad.tern"), "--no-tokenizer")
+            self.assertEqual(result.code, 6, result.err)
+            self.assertIn(words, result.err)
+        data = read_bytes(path)
+        with open(path, "wb") as f:
+            f.write(data[:-40])
+        result = command.tern("convert", path, "-o", scratch("bad.tern"), "--no-tokenizer")
+        self.assertEqual(result.code, 5, result.err)
+        self.assertIn("the file is truncated", result.err)
 
 
 if __name__ == "__main__":

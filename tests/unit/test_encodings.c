@@ -382,6 +382,33 @@ static void six_bits(void **state)
 
 /* ---- the list ---- */
 
+/* All codes with all exponents; those without an f16 give no finite value. */
+static void mxfp4(void **state)
+{
+    (void)state;
+    static const float values[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    const struct tn_encoding *e = tn_encoding_find(TN_GGML_MXFP4, 0, TERN_I2S_X86);
+    for (uint32_t exponent = 0; exponent < 256; exponent++) {
+        float out[32];
+        packed[0] = (uint8_t)exponent;
+        for (uint32_t j = 0; j < 16; j++)
+            packed[1 + j] = (uint8_t)(j | (15 - j) << 4);
+        tn_encoding_floats(e, out, packed, 1);
+        for (uint32_t j = 0; j < 32; j++) {
+            const uint32_t code = j < 16 ? j : 31 - j;
+            const float value = ldexpf(values[code % 8], (int)exponent - 127);
+            if (exponent >= 104 && exponent <= 143)
+                assert_true(out[j] == (code < 8 ? value : -value));
+            else
+                assert_false(isfinite(out[j]));
+        }
+        memset(packed + 1, 0x80, 16); /* zeros of both signs */
+        tn_encoding_floats(e, out, packed, 1);
+        for (uint32_t j = 0; j < 32; j++)
+            assert_true(out[j] == 0);
+    }
+}
+
 static void types_are_read_or_refused_with_a_reason(void **state)
 {
     (void)state;
@@ -420,6 +447,7 @@ int main(void)
         cmocka_unit_test(blocks_of_32),
         cmocka_unit_test(blocks_of_256),
         cmocka_unit_test(six_bits),
+        cmocka_unit_test(mxfp4),
         cmocka_unit_test(types_are_read_or_refused_with_a_reason),
         cmocka_unit_test(sizes_agree_with_the_reader),
     };
