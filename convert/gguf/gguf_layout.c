@@ -5,8 +5,7 @@
  *
  * So each tensor's size is known twice, from its type and shape and from the next offset.  That
  * resolves type 42, which means blocks of 64 (mainline) or of 128 (Prism's fork), and type 39,
- * which is MXFP4 in mainline and TL2 in bitnet.cpp; and it gives the size of types that tern does not
- * know.
+ * MXFP4 in mainline and TL2 in bitnet.cpp, and gives the size of types that tern does not know.
  */
 #include <stdio.h>
 #include <stdlib.h>
