@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/json_dump.h"
 
 /* ---- requests ---- */
@@ -88,6 +89,33 @@ bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_r
     static const char param[] = "json_schema";
     const json_t *schema = tn_json_member(body, param);
     return !schema || read_schema(gen, schema, param, r);
+}
+
+/* Reads {"json": {...}} or {"json_object": true}; vLLM has other members too. */
+static bool read_structured_outputs(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
+{
+    static const char param[] = "structured_outputs", in_json[] = "structured_outputs.json";
+    static const char *const others[] = {"regex", "choice", "grammar", "structural_tag"};
+    const json_t *schema = tn_json_member(o, "json");
+    for (size_t i = 0; i < TN_COUNT_OF(others); i++)
+        if (tn_json_member(o, others[i]))
+            return tn_refuse(r, 400, param, "\"%s.%s\" is not supported; it must have \"json\", a "
+                                            "schema, or \"json_object\": true", param, others[i]);
+    if (schema)
+        return read_schema(gen, schema, in_json, r);
+    if (json_is_true(tn_json_member(o, "json_object")))
+        return take_object(gen, param);
+    return tn_refuse(r, 400, param,
+                     "\"%s\" must have \"json\", a schema, or \"json_object\": true", param);
+}
+
+bool tn_gen_read_vllm_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    static const char param[] = "guided_json";
+    const json_t *schema = tn_json_member(body, param);
+    const json_t *o = tn_json_member(body, "structured_outputs");
+    return (!schema || read_schema(gen, schema, param, r)) &&
+           (!o || read_structured_outputs(gen, o, r));
 }
 
 /* ---- grammars ---- */

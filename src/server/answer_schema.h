@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Structured output: "response_format" of OpenAI, "format" of Ollama, "json_schema" of llama.cpp.
+ * Structured output: "response_format" of OpenAI, "format" of Ollama, "json_schema" of llama.cpp,
+ * "structured_outputs" of vLLM.
  *
  * The format is read with the rest of the request; answer_grammar.c compiles the schema.
  */
@@ -16,6 +17,8 @@ bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body,
 bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
 /* The same from "json_schema": a schema. */
 bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
+/* The same from "guided_json" or "structured_outputs", of vLLM. */
+bool tn_gen_read_vllm_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
 
 /* Appends the schema to *text, and holds memory for compiling it. false: refused. */
 bool tn_answer_schema_write(struct tn_buf *text, struct tn_task *task, struct tn_refusal *refusal);

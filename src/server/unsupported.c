@@ -22,11 +22,15 @@ static const json_t *format_of(const json_t *body, const char *name, bool is_ins
     return is_text || (json_is_string(value) && json_string_length(value) == 0) ? NULL : value;
 }
 
-/* Is it a member of the API whose own one is `own`?  Chat completions have llama.cpp's too. */
+/* Is it a member of the API whose own one is `own`?  Chat completions have those of llama.cpp and
+ * vLLM too. */
 static bool is_own(const char *name, const char *own)
 {
-    return strcmp(name, own) == 0 ||
-           (strcmp(own, "response_format") == 0 && strcmp(name, "json_schema") == 0);
+    static const char *const of_chat[] = {"json_schema", "guided_json", "structured_outputs"};
+    for (size_t i = 0; i < TN_COUNT_OF(of_chat) && strcmp(own, "response_format") == 0; i++)
+        if (strcmp(name, of_chat[i]) == 0)
+            return true;
+    return strcmp(name, own) == 0;
 }
 
 /* Refuses names that other APIs, vLLM and llama.cpp use for an output format. */

@@ -115,6 +115,27 @@ class AnswerSchema(serving.TestCase):
                 error = self.post(CHAT, dict(body, **form(schema)), 400)["error"]
                 self.assertEqual(error["param"], name)
 
+    def test_formats_of_vllm(self):
+        body = {"messages": ASK, "max_tokens": 200}
+        for name, form in (("guided_json", lambda schema: {"guided_json": schema}),
+                           ("structured_outputs.json",
+                            lambda schema: {"structured_outputs": {"json": schema, "regex": None}})):
+            answer = self.post(CHAT, dict(body, **form(ANIMAL)))
+            self.check_animal(answer["choices"][0]["message"]["content"])
+            for schema in ({"type": "nothing"}, "x"):
+                error = self.post(CHAT, dict(body, **form(schema)), 400)["error"]
+                self.assertEqual(error["param"], name)
+        answer = self.post(CHAT, dict(body, structured_outputs={"json_object": True}))
+        self.assertTrue(answer["choices"][0]["message"]["content"].lstrip().startswith("{"))
+        for wrong in ({}, "json", {"json_object": False}, {"regex": "a*"}, {"choice": ["a", "b"]},
+                      {"grammar": "root ::= x"}, {"json": ANIMAL, "regex": "a*"}):
+            error = self.post(CHAT, dict(body, structured_outputs=wrong), 400)["error"]
+            self.assertEqual(error["param"], "structured_outputs")
+            self.assertIn('"json"', error["message"])
+        none = dict(body, guided_json=None, structured_outputs=None, max_tokens=9, seed=1)
+        plain = dict(body, max_tokens=9, seed=1)
+        self.assertEqual(self.post(CHAT, none)["choices"], self.post(CHAT, plain)["choices"])
+
     def test_json_object(self):
         for seed in range(6):
             choice = self.chat({"type": "json_object"}, seed=seed, temperature=1.5)
