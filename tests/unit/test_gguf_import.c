@@ -3,6 +3,7 @@
  * The keys of GGUF files as a model's configuration: the result for each architecture, and rows of
  * one changed key with the error that names it, its value and the valid ones.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -190,6 +191,22 @@ static void scales_of_minicpm_are_read(void **state)
     tn_config_import_fini(&c);
 }
 
+/* The first files of MiniCPM lack them. */
+static void scales_of_minicpm_have_defaults(void **state)
+{
+    (void)state;
+    static const struct key none[] = {{"embedding_scale", 0, 0, NULL},
+                                      {"residual_scale", 0, 0, NULL},
+                                      {"logit_scale", 0, 0, NULL}};
+    struct tn_config_import c;
+    make("minicpm", none, TN_COUNT_OF(none), NULL);
+    import_ok(&c);
+    assert_true(c.config.embedding_scale == 12.0f);
+    assert_true(c.config.residual_scale == (float)(1.4 / sqrt(LAYERS)));
+    assert_true(c.config.logit_scale == 4.0f); /* 256 for a width of 64 */
+    tn_config_import_fini(&c);
+}
+
 /* Every sixth layer has full attention unless the file says otherwise. */
 static void windows_of_gemma_are_read(void **state)
 {
@@ -309,9 +326,6 @@ static const struct {
     {"gemma3", {"attn_logit_softcapping", F, 1e-9, NULL}, BAD, "is 9.99999971718069e-10, allowed"},
     {"gemma3", {"pooling_type", U, 5, NULL}, BAD, "pooling_type\" is 5, allowed are 0 to 4"},
     {"gemma3", {"pooling_type", U, 4, NULL}, NO, "pooling_type 4 (ranking)"},
-    {"minicpm", {"embedding_scale", 0, 0, NULL}, BAD, "minicpm.embedding_scale\" is missing"},
-    {"minicpm", {"residual_scale", 0, 0, NULL}, BAD, "minicpm.residual_scale\" is missing"},
-    {"minicpm", {"logit_scale", 0, 0, NULL}, BAD, "minicpm.logit_scale\" is missing"},
     {"minicpm", {"logit_scale", F, -4, NULL}, BAD, "logit_scale\" is -4, allowed"},
     {"bitnet", {"hidden_activation", S, 0, "tanh"}, NO, "hidden_activation\" is \"tanh\""},
     {"bitnet", {"hidden_activation", U, 1, NULL}, NO, "hidden_activation\" is \"\""},
@@ -428,6 +442,7 @@ int main(void)
         cmocka_unit_test(an_activation_that_is_named_counts),
         cmocka_unit_test(a_scale_of_attention_counts),
         cmocka_unit_test(scales_of_minicpm_are_read),
+        cmocka_unit_test(scales_of_minicpm_have_defaults),
         cmocka_unit_test(windows_of_gemma_are_read),
         cmocka_unit_test(ids_that_end_an_answer_are_read),
         cmocka_unit_test(ids_that_are_none_are_skipped),

@@ -22,14 +22,17 @@ static tern_status folder_scales(struct tern_file_config *c, const struct tn_val
     return status;
 }
 
+/* Files of the first months have no keys: all models published then share 12, a depth of 1.4 and a
+ * base of 256. */
 static tern_status gguf_scales(struct tern_file_config *c, const struct tn_values *v)
 {
-    double embedding = 1, residual = 1, logits = 1;
-    tern_status status = v->number(v, &embedding, "embedding_scale", 1e-6, 1e6, true);
+    double embedding = 12, residual = 1.4 / sqrt((double)c->n_layer);
+    double logits = (double)c->hidden / 256;
+    tern_status status = v->number(v, &embedding, "embedding_scale", 1e-6, 1e6, false);
     if (status == TERN_OK)
-        status = v->number(v, &residual, "residual_scale", 1e-6, 1e6, true);
+        status = v->number(v, &residual, "residual_scale", 1e-6, 1e6, false);
     if (status == TERN_OK)
-        status = v->number(v, &logits, "logit_scale", 1e-6, 1e6, true);
+        status = v->number(v, &logits, "logit_scale", 1e-6, 1e6, false);
     c->embedding_scale = (float)embedding;
     c->residual_scale = (float)residual;
     c->logit_scale = (float)(1 / logits);
