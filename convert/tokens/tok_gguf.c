@@ -205,6 +205,7 @@ static bool has_spaces(const char *text, size_t n)
 static tern_status add_added(struct tn_tok_build *b, const struct tn_tok_keys *keys, uint32_t n_ids)
 {
     bool bytes = b->head.kind == TERN_TOKENIZER_BYTE_BPE;
+    b->adds_verbatim = true;
     for (uint32_t id = 0; id < n_ids; id++) {
         size_t n;
         const char *text = text_at(&keys->tokens, id, &n);

@@ -411,7 +411,8 @@ static tern_status write_added_text(struct tn_tok_build *b, const struct tn_tok_
 {
     const char *text = token->text;
     size_t n = token->n_bytes;
-    if (token->flags & TERN_ADDED_NORMALIZED && !tn_normalize(room, b->head.flags, &text, &n))
+    const uint32_t flags = b->head.flags & ~(b->adds_verbatim ? TERN_TOK_PREPEND : 0u);
+    if (token->flags & TERN_ADDED_NORMALIZED && !tn_normalize(room, flags, &text, &n))
         return tn_tok_no_memory(b);
     if (n > TERN_MAX_ADDED_BYTES)
         return tn_fail(b->err, TERN_INPUT,

@@ -32,6 +32,7 @@ struct tn_tok_build {
     struct tern_file_tokenizer head;
     struct tn_buf *section;
     struct tern_error *err;
+    bool adds_verbatim; /* added tokens match without the space that starts a text */
     uint32_t model_vocab;
     uint32_t n_vocab; /* entries of the vocabulary */
     struct tn_tok_token *tokens; /* [model_vocab] */

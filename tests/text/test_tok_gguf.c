@@ -245,6 +245,13 @@ static void test_runs_of_spaces(void **state)
         data_check_encode(&data, "   c", 0, 2, (uint32_t[]){267, 261});
         data_check_encode(&data, " a", 0, 1, (uint32_t[]){264});
         data_tokenizer_close(&data);
+        /* The space before a text is no part of them: none is lost or added. */
+        l.keys.add_space_prefix = 1;
+        open_keys(&data, &l, NULL, NULL);
+        data_check_encode(&data, "b  c", 0, 4, (uint32_t[]){258, 260, 266, 261});
+        data_check_encode(&data, "b   c", 0, 4, (uint32_t[]){258, 260, 267, 261});
+        data_check_encode(&data, " c", 0, 2, (uint32_t[]){266, 261});
+        data_tokenizer_close(&data);
     }
 }
 
