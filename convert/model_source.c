@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "base/error.h"
 #include "convert/draft_import.h"
 #include "convert/gguf/gguf.h"
@@ -95,11 +96,33 @@ tern_status tn_model_source_open_weights(struct tn_model_source *out, const char
                         : tn_source_open(&out->source, path, err);
 }
 
+/* Refuses GGUF files that are published beside models and are none. */
+static tern_status refuse_other_kinds(const struct tn_gguf *gguf, struct tern_error *err)
+{
+    static const struct {
+        const char *key, *text, *what;
+    } rows[] = {
+        {"general.type", "adapter", "a LoRA adapter; tern runs models with adapters merged in"},
+        {"general.type", "imatrix", "an importance matrix, an aid for making smaller models"},
+        {"general.type", "mmproj", "the part of a model that sees pictures or hears"},
+        {"general.architecture", "clip", "the part of a model that sees pictures or hears"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
+        size_t n;
+        const char *text = tn_gguf_text(gguf, rows[i].key, &n);
+        if (text && strcmp(text, rows[i].text) == 0)
+            return tn_fail(err, TERN_UNSUPPORTED, "this file has no model, but %s", rows[i].what);
+    }
+    return TERN_OK;
+}
+
 tern_status tn_model_source_import(struct tn_model_source *out, const char *path,
                                    struct tern_error *err)
 {
     if (out->is_gguf) {
-        tern_status status = tn_gguf_import(&out->import, &out->source, err);
+        tern_status status = refuse_other_kinds(out->source.gguf, err);
+        if (status == TERN_OK)
+            status = tn_gguf_import(&out->import, &out->source, err);
         if (status == TERN_OK)
             tn_draft_recognise(&out->import, &out->source);
         return status;

@@ -69,16 +69,18 @@ static tern_status load_texts(const struct tn_gguf *gguf, const char *name, bool
     return status;
 }
 
-/* Four bytes per token. */
+/* Four bytes per token; some programs write types as U32. */
 static tern_status load_numbers(const struct tn_gguf *gguf, const char *name, uint32_t type,
                                 uint32_t n_tokens, void **out, struct tern_error *err)
 {
     const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
     if (!key)
         return TERN_OK;
-    if (key->type != TN_GGUF_ARRAY || key->element_type != type)
-        return tn_gguf_fail_type(key, type == TN_GGUF_F32 ? "an array of F32" : "an array of I32",
-                                 err);
+    if (key->type != TN_GGUF_ARRAY)
+        return tn_gguf_fail_type(key, "an array", err);
+    if (key->element_type != type && (type != TN_GGUF_I32 || key->element_type != TN_GGUF_U32))
+        return tn_fail(err, TERN_INPUT, "%s is an array of %s, expected %s", name,
+                       tn_gguf_value_text(key->element_type), tn_gguf_value_text(type));
     if (key->count != n_tokens)
         return tn_fail(err, TERN_INPUT, "%s has %llu elements, there are %u tokens", name,
                        (unsigned long long)key->count, n_tokens);

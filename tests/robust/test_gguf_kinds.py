@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""GGUF files that are no models say what they are; types of tokens are read in both signs."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+import gguf
+from command import scratch, shared
+
+TYPES = "tokenizer.ggml.token_type"
+TEXT = "Hello <|end_of_text|> you"
+
+
+class GgufKinds(command.TestCase):
+    def setUp(self):
+        self.keys, self.tensors = gguf.read(
+            shared("reference", "gguf", "tiny-bitnet-packed", "i2_s.gguf"))
+        self.path, self.out = scratch("kind.gguf"), scratch("kind.tern")
+
+    def ids(self, types):
+        """Of a text, with types of tokens of this type."""
+        keys = [(name, types if name == TYPES else kind, value)
+                for name, kind, value in self.keys]
+        gguf.write(self.path, keys, self.tensors)
+        self.ok("convert", self.path, "-o", self.out, "--force")
+        return self.ok("tokenize", self.out, "--special", stdin=TEXT.encode()).text
+
+    def test_what_is_no_model(self):
+        rows = [("general.type", "adapter", "LoRA adapter"),
+                ("general.type", "imatrix", "importance matrix"),
+                ("general.type", "mmproj", "sees pictures"),
+                ("general.architecture", "clip", "sees pictures")]
+        for name, value, words in rows:
+            with self.subTest(value):
+                gguf.write(self.path, [(name, gguf.STRING, value)], self.tensors[:2])
+                self.assertIn(words, self.refused(6, "convert", self.path, "-o", self.out))
+
+    def test_types_of_tokens(self):
+        self.assertEqual(self.ids((gguf.ARRAY, gguf.U32)), self.ids((gguf.ARRAY, gguf.I32)))
+        keys = [key if key[0] != TYPES else (TYPES, (gguf.ARRAY, gguf.F32), key[2])
+                for key in self.keys]
+        gguf.write(self.path, keys, self.tensors)
+        error = self.refused(5, "convert", self.path, "-o", self.out, "--force")
+        self.assertIn(TYPES + " is an array of F32, expected I32", error)
+
+
+if __name__ == "__main__":
+    command.main()
