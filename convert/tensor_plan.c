@@ -5,6 +5,7 @@
  */
 #include "convert/tensor_plan.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,8 +100,12 @@ static tern_status check_matrix_shape(struct planner *p, const struct tn_match *
 /* Refuses a type that tern does not support at all, or not here. */
 static tern_status fail_type(struct planner *p, const struct tn_source_tensor *t, const char *what)
 {
-    const char *why = t->dtype == TN_DTYPE_CODED ? tn_encoding_refusal(t->type_number) : NULL;
-    return tn_fail(p->err, TERN_UNSUPPORTED, "tensor \"%s\" is of type %s: %s", t->name, t->type,
+    const bool is_coded = t->dtype == TN_DTYPE_CODED;
+    const char *why = is_coded ? tn_encoding_refusal(t->type_number) : NULL;
+    char number[24];
+    snprintf(number, sizeof number, "number %" PRIu32, t->type_number);
+    return tn_fail(p->err, TERN_UNSUPPORTED, "tensor \"%s\" is of type %s: %s", t->name,
+                   is_coded && !tn_gguf_type_find(t->type_number) ? number : t->type,
                    why ? why : what);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""GGUF files that are no models say what they are; types of tokens are read in both signs."""
+"""GGUF files that are no models say what they are; types of tokens are read in both signs,
+and messages name types of tensors."""
 import os
 import sys
 
@@ -44,6 +45,20 @@ class GgufKinds(command.TestCase):
         gguf.write(self.path, keys, self.tensors)
         error = self.refused(5, "convert", self.path, "-o", self.out, "--force")
         self.assertIn(TYPES + " is an array of F32, expected I32", error)
+
+    def test_types_of_tensors(self):
+        """One that tern does not decode has its name in the message, or its number."""
+        for number, block, n_bytes, words in ((33, 32, 18, "type Q4_0_8_8: no ternary"),
+                                              (40, 64, 36, "type NVFP4: no ternary"),
+                                              (152, 64, 9, "type number 152: no ternary")):
+            with self.subTest(number):
+                gguf.TYPES["ODD"] = number, block, n_bytes
+                gguf.write(self.path, self.keys, [
+                    (name, "ODD", shape, bytes(gguf.tensor_bytes("ODD", shape)))
+                    if name == "blk.0.ffn_up.weight" else (name, kind, shape, data)
+                    for name, kind, shape, data in self.tensors])
+                error = self.refused(6, "convert", self.path, "-o", self.out, "--force")
+                self.assertIn(words, error)
 
 
 if __name__ == "__main__":
