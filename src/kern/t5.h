@@ -6,6 +6,10 @@
  *
  *   word_t   an unsigned integer, or a vector of them, that may alias bytes
  *
+ * and, if it has an instruction for it,
+ *
+ *   T5_SELECT(mask, a, b)   the bits of a where mask has ones, those of b elsewhere
+ *
  * "Large" is the trit 2, whose high bit is set; the table of codes is in tern/matrix_layouts.h.
  * Codes that packing never writes decode to some trits, too.
  */
@@ -20,6 +24,10 @@
 
 #define T5_PLANES 8u /* of five trits */
 #define T5_FIVES 3u  /* in a run; its last two groups of T2 are stored unchanged */
+
+#ifndef T5_SELECT
+#define T5_SELECT(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
+#endif
 
 /* D and E from p, q, r; both are large where `both` is set. */
 static TN_ALWAYS_INLINE void t5_decode_pair(word_t *low, word_t *high, word_t p, word_t q, word_t r,
@@ -36,15 +44,15 @@ static TN_ALWAYS_INLINE void t5_decode(word_t *low, word_t *high, const word_t *
 {
     const word_t p = planes[5], q = planes[6], r = planes[7], b = planes[3], c = planes[4];
     const word_t both = planes[0] & planes[1] & planes[2];
-    const word_t x = (both & p) | (~both & planes[0]);
-    const word_t y = (both & q) | (~both & planes[1]);
-    const word_t a = (both & r) | (~both & planes[2]);
+    const word_t x = T5_SELECT(both, p, planes[0]);
+    const word_t y = T5_SELECT(both, q, planes[1]);
+    const word_t a = T5_SELECT(both, r, planes[2]);
     const word_t x_a = x & ~y & a, x_y = x & y;
     high[0] = (~x & y & ~a) | x_a | (x_y & b);
     high[1] = (~x & y & a) | x_y | (x_a & ~b);
     high[2] = (x & ~y & ~a) | x_y | (x_a & b);
-    low[0] = (x & c & ~high[0]) | (~x & a & (~y | b));
-    low[1] = ((x_a & c) | (~x_a & b)) & ~high[1];
+    low[0] = T5_SELECT(x, c & ~high[0], a & (~y | b));
+    low[1] = T5_SELECT(x_a, c, b) & ~high[1];
     low[2] = c & ~high[2];
     t5_decode_pair(low + 3, high + 3, p, q, r, both);
 }
@@ -74,8 +82,8 @@ static TN_ALWAYS_INLINE void t5_encode(word_t *planes, const word_t *low, const 
 
 static TN_ALWAYS_INLINE void t5_join(word_t *group, size_t stride, word_t low, word_t high)
 {
-    group[0] = (low & T5_EVEN) | ((high & T5_EVEN) << 1);
-    group[stride] = ((low >> 1) & T5_EVEN) | (high & ~T5_EVEN);
+    group[0] = T5_SELECT(T5_EVEN, low, high << 1);
+    group[stride] = T5_SELECT(T5_EVEN, low >> 1, high);
 }
 
 static TN_ALWAYS_INLINE void t5_part(word_t *low, word_t *high, const word_t *group, size_t stride)
