@@ -68,7 +68,7 @@ static tern_status measure_rates(struct tern_pack_rates *out, const struct tern_
 }
 
 /* Nanoseconds per weight read once.  Reading and multiplying in 2 bits overlap; small weights are
- * multiplied after reading and unpacking. */
+ * taken as multiplied after reading and unpacking, although some products overlap with both. */
 static bool is_small_faster(const struct tern_pack_rates *r)
 {
     const double fast = TN_MAX(FAST_BYTES / r->stream_gb_s, 1 / r->fast_gw_s);

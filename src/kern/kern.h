@@ -34,7 +34,7 @@ struct tn_ternary {
     const uint8_t *data; /* [64], in `layout` */
     uint32_t rows;
     uint32_t cols;
-    uint32_t layout; /* TERN_LAYOUT_T2, _R2 or _C2 */
+    uint32_t layout; /* TERN_LAYOUT_T2, _T5, _R2 or _C2 */
 };
 
 /* Bytes of the look-up table that lut_t2 writes for an input of cols columns (any level). */
@@ -144,7 +144,7 @@ static inline size_t tn_x16_half(uint32_t cols)
 /* quant_x16: rounds x [n] to x16 [64] TN_X16_BYTES(n). */
 typedef void tn_quant_x16_fn(void *x16, const float *x, uint32_t n);
 
-/* A matrix in layout T2 whose weights are t * scale, with a scale for each row and group of
+/* A matrix in layout T2 or T5 whose weights are t * scale, with a scale for each row and group of
  * columns.  pack.h defines the order of the scales. */
 struct tn_scaled_ternary {
     struct tn_ternary w;
@@ -164,6 +164,7 @@ static inline uint32_t tn_x16_run(const struct tn_scaled_ternary *m)
  * and dst[t * dst_stride + r - row_begin] = y[r] of input t, which does not depend on the others.
  * An int32 sum is at most 128 * 32639 < 2^23, whatever cols is.
  *   dst                 [64] row_end - row_begin values of each input; dst_stride a multiple of 16
+ *   m                   in T2 or T5
  *   row_begin, row_end  as for gemv_t2_i8; y of padding rows is 0
  *   x16                 n_tokens inputs, 1 to TN_X16_FEW, written by quant_x16 of any level */
 #define TN_X16_FEW 8u

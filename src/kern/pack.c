@@ -13,10 +13,8 @@
 #include "base/compiler.h"
 #include "base/half.h"
 #include "kern/kern.h"
-#include "tern/matrix_layouts.h"
-
-typedef uint64_t word_t __attribute__((may_alias));
 #include "kern/t5.h"
+#include "tern/matrix_layouts.h"
 
 #define STRIP 64u          /* bytes per layout unit: rows of a T2 tile, bytes of an R2/C2 block */
 #define PADDING_BYTE 0x55u /* four times code 1 */

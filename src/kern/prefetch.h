@@ -29,7 +29,8 @@ struct tn_prefetch {
  *
  *   T2_I8, T2_X16, T2_X8  weights of the layout T2, one row of inputs
  *   T2_FEW                the same, 2 to 8 rows
- *   T5                    weights of the layout T5
+ *   T5                    weights of the layout T5, only unpacked
+ *   T5_X                  the same, multiplied run by run; l1 reaches the next run of a tile
  *   BLOCKS, BLOCKS_FEW    cells of matrices in blocks, one row of inputs, 2 to 8 rows
  *   R2, R2_FEW            rows of a list, at a distance of whole rows
  *   C2                    columns of a list, in batches of a kernel: 1 is the next
@@ -46,6 +47,7 @@ struct tn_prefetch {
     X(T2_X8,       12288, 8192, 1024, 0, 8192, 1024,     0, 8192, 1024)       \
     X(T2_FEW,      0, 12288, 4096,    0, 8192, 1024,     0, 8192, 1024)       \
     X(T5,          0, 8192, 0,        0, 8192, 0,        0, 8192, 0)          \
+    X(T5_X,        12288, 8192, 1664, 0, 8192, 1664,     0, 8192, 1664)       \
     X(BLOCKS,      12288, 8192, 4096, 12288, 8192, 4096, 12288, 8192, 4096)   \
     X(BLOCKS_FEW,  12288, 8192, 4096, 12288, 8192, 4096, 12288, 8192, 4096)   \
     X(R2,          0, 10240, 0,       0, 8192, 4096,     0, 8192, 4096)       \

@@ -2,13 +2,9 @@
  *
  * The layout T5: five trits in eight bits (tern/matrix_layouts.h), decoded with logic on whole
  * words, so that every bit of a word belongs to another five trits.  Written once for all
- * instruction sets; a file that includes this defines
+ * instruction sets; a file that includes this may define
  *
- *   word_t   an unsigned integer, or a vector of them, that may alias bytes
- *
- * and, if it has an instruction for it,
- *
- *   T5_SELECT(mask, a, b)   the bits of a where mask has ones, those of b elsewhere
+ *   T5_WORD_BYTES   16, 32 or 64: words are vectors, a type of the compiler, not 64 bits
  *
  * "Large" is the trit 2, whose high bit is set; the table of codes is in tern/matrix_layouts.h.
  * Codes that packing never writes decode to some trits, too.
@@ -25,7 +21,16 @@
 #define T5_PLANES 8u /* of five trits */
 #define T5_FIVES 3u  /* in a run; its last two groups of T2 are stored unchanged */
 
-#ifndef T5_SELECT
+#ifdef T5_WORD_BYTES
+typedef uint64_t word_t __attribute__((vector_size(T5_WORD_BYTES), may_alias));
+#else
+typedef uint64_t word_t __attribute__((may_alias));
+#endif
+
+/* The bits of a where mask has ones, those of b elsewhere. */
+#if defined(T5_WORD_BYTES) && T5_WORD_BYTES == 64
+#include "kern/x86/select_avx512.h"
+#else
 #define T5_SELECT(mask, a, b) (((mask) & (a)) | (~(mask) & (b)))
 #endif
 

@@ -187,10 +187,11 @@ static TN_ALWAYS_INLINE void x16_add(float *restrict y, const int32_t *restrict 
 /* sum_tiles of x16_gemv.h for levels where several inputs gain only from the cached weights. */
 #define X16_TILE_BY_TILE                                                                           \
     static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile,                \
-                                           uint32_t n_groups, const struct digits *d, uint32_t n)  \
+                                           uint32_t n_groups, const struct digits *d, uint32_t n,  \
+                                           struct lines lines)                                     \
     {                                                                                              \
         for (uint32_t t = 0; t < n; t++)                                                           \
-            sum_tile(sum[t], tile, n_groups, &d[t]);                                               \
+            sum_tile(sum[t], tile, n_groups, &d[t], lines);                                        \
     }
 
 /* ---- inputs in f32 ---- */

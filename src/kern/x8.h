@@ -87,10 +87,10 @@ static TN_ALWAYS_INLINE void x8_add(float *restrict y, const float *restrict t,
 #define X8_TILE_BY_TILE                                                                            \
     static TN_ALWAYS_INLINE void x8_sum_tiles(float (*sum)[64], const uint8_t *tile,               \
                                               uint32_t n_blocks, const struct x8_digits *d,        \
-                                              const struct x8 *x, uint32_t n)                      \
+                                              const struct x8 *x, uint32_t n, struct lines lines)  \
     {                                                                                              \
         for (uint32_t t = 0; t < n; t++)                                                           \
-            x8_sum_tile(sum[t], tile, n_blocks, &d[t], &x[t]);                                     \
+            x8_sum_tile(sum[t], tile, n_blocks, &d[t], &x[t], lines);                              \
     }
 
 #define X8_INPUTS_DEFINE(isa)                                                                      \

@@ -32,14 +32,20 @@ struct band {
     float *dst;        /* [threads][ROWS] */
 };
 
-static void multiply(const struct band *b, const uint8_t *data, float *dst)
+static void multiply(const struct band *b, uint8_t *unpacked, float *dst)
 {
     const struct tn_scaled_ternary m = {
-        .w = {data, ROWS, COLS, TERN_LAYOUT_T2}, .scales = b->scales, .group = 128, .is_f16 = true};
-    if (b->int8_inputs)
-        b->kernels->gemv_t2_i8((int32_t *)dst, &m.w, 0, ROWS, b->input);
-    else
+        .w = {b->is_small ? b->t5 : b->t2, ROWS, COLS,
+              b->is_small ? TERN_LAYOUT_T5 : TERN_LAYOUT_T2},
+        .scales = b->scales, .group = 128, .is_f16 = true};
+    if (!b->int8_inputs) {
         b->kernels->gemv_t2_x16(dst, ROWS, &m, 0, ROWS, b->input, 1);
+        return;
+    }
+    if (b->is_small)
+        b->kernels->unpack_t5(unpacked, TERN_T2_RUN_BYTES, b->t5, N_RUNS);
+    const struct tn_ternary w = {b->is_small ? unpacked : b->t2, ROWS, COLS, TERN_LAYOUT_T2};
+    b->kernels->gemv_t2_i8((int32_t *)dst, &w, 0, ROWS, b->input);
 }
 
 static void multiply_item(void *arg, uint32_t i_item, uint32_t i_thread)
@@ -47,11 +53,8 @@ static void multiply_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct band *b = arg;
     uint8_t *unpacked = b->unpacked + (size_t)i_thread * N_RUNS * TERN_T2_RUN_BYTES;
     (void)i_item;
-    for (uint32_t i = 0; i < N_PASSES; i++) {
-        if (b->is_small)
-            b->kernels->unpack_t5(unpacked, TERN_T2_RUN_BYTES, b->t5, N_RUNS);
-        multiply(b, b->is_small ? unpacked : b->t2, b->dst + (size_t)i_thread * ROWS);
-    }
+    for (uint32_t i = 0; i < N_PASSES; i++)
+        multiply(b, unpacked, b->dst + (size_t)i_thread * ROWS);
 }
 
 /* 10^9 weights per second, the best of a few passes. */

@@ -364,11 +364,31 @@ typedef void run_fn(const struct problem *p, const struct inputs *in,
 struct op {
     const char *name;
     run_fn *run;
+    bool takes_t5;
 };
 
 static const struct op ops[] = {
-    {"gemv_t2_x16", run_gemv}, {"gemm_t2_x16", run_gemm}, {"gemv_t2_f32", run_gemv},
-    {"gemv_t2_x8", run_gemv}, {"gemm_t2_x8", run_gemm}};
+    {"gemv_t2_x16", run_gemv, true}, {"gemm_t2_x16", run_gemm, false},
+    {"gemv_t2_f32", run_gemv, false}, {"gemv_t2_x8", run_gemv, true},
+    {"gemm_t2_x8", run_gemm, false}};
+
+static void test_levels(const struct op *op, const struct problem *p, const struct inputs *in)
+{
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
+        if (runs_here(&tn_kernel_rows[i], op->name))
+            op->run(p, in, &tn_kernel_rows[i]);
+}
+
+/* The same with the weights in T5. */
+static void test_levels_t5(const struct op *op, struct problem *p, const struct inputs *in)
+{
+    struct tn_guard data;
+    tn_guard_new(&data, (size_t)tn_layout_size(TERN_LAYOUT_T5, p->rows, p->cols), 64, p->side);
+    tn_pack_rows(data.data, TERN_LAYOUT_T5, p->rows, p->cols, 0, p->rows, p->trits);
+    p->m.w = (struct tn_ternary){data.data, p->rows, p->cols, TERN_LAYOUT_T5};
+    test_levels(op, p, in);
+    tn_guard_free(&data);
+}
 
 static void test_shape(const struct op *op, uint32_t rows, uint32_t cols, uint32_t group,
                        enum fill fill)
@@ -378,9 +398,9 @@ static void test_shape(const struct op *op, uint32_t rows, uint32_t cols, uint32
     problem_init(&p, rows, cols, group, cols % 2, fill,
                  rows % 2 ? TN_GUARD_AT_END : TN_GUARD_AT_START);
     inputs_init(&in, &p, op->name);
-    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
-        if (runs_here(&tn_kernel_rows[i], op->name))
-            op->run(&p, &in, &tn_kernel_rows[i]);
+    test_levels(op, &p, &in);
+    if (op->takes_t5)
+        test_levels_t5(op, &p, &in);
     inputs_fini(&in);
     problem_fini(&p);
 }

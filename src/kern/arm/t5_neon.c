@@ -3,9 +3,7 @@
  * unpack_t5 for NEON: compiles the logic of kern/t5.h for words of 16 bytes, a vector type of the
  * compiler.
  */
-#include <stdint.h>
-
-typedef uint64_t word_t __attribute__((vector_size(16), may_alias));
+#define T5_WORD_BYTES 16
 
 #include "kern/kern.h"
 #include "kern/prefetch.h"

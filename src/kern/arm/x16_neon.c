@@ -10,6 +10,9 @@
  */
 #include <arm_neon.h>
 
+#define T5_WORD_BYTES 16
+
+#include "kern/tiles.h"
 #include "kern/x16.h"
 
 /* The digits in column order, unchanged. */
@@ -67,7 +70,7 @@ static TN_ALWAYS_INLINE void store_sums(int32_t *dst, const struct sums *s)
 }
 
 static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_t n_groups,
-                                      const struct digits *d)
+                                      const struct digits *d, struct lines lines)
 {
     for (uint32_t half = 0; half < 2; half++, tile += 32, sum += 32) {
         struct sums s[2];
@@ -75,7 +78,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
             s[i].high[0] = s[i].high[1] = s[i].low[0] = s[i].low[1] = vdupq_n_s16(0);
         for (uint32_t g = 0; g < n_groups; g++) {
             if (g % 2 == half)
-                tn_request(tile + 64 * g, TN_PREFETCH_OF(T2_X16));
+                request_line(lines, g);
             add_group(s, tile + 64 * g, d->high + 4 * g, d->low + 4 * g);
         }
         store_sums(sum, &s[0]);

@@ -9,6 +9,9 @@
  */
 #include <arm_neon.h>
 
+#define T5_WORD_BYTES 16
+
+#include "kern/tiles.h"
 #include "kern/x8.h"
 
 /* The values in column order, unchanged. */
@@ -49,14 +52,15 @@ static TN_ALWAYS_INLINE void add_rows(float32x4_t t[2], int16x8_t sum, float32x4
 
 /* 32 rows of a block; prefetches half of the lines ahead, the other half of the tile the rest. */
 static TN_ALWAYS_INLINE void add_block(float32x4_t t[8], const uint8_t *group, const int8_t *q,
-                                       int32_t start, float factor, uint32_t half)
+                                       int32_t start, float factor, uint32_t half,
+                                       struct lines lines)
 {
     int16x8_t sum[4];
     for (int i = 0; i < 4; i++)
         sum[i] = vdupq_n_s16((int16_t)start);
     for (uint32_t g = 0; g < X8_BLOCK_GROUPS; g++) {
         if (g % 2 == half)
-            tn_request(group + 64 * g, TN_PREFETCH_OF(T2_X8));
+            request_line(lines, g);
         add_group(sum, group + 64 * g + 32 * half, q + 4 * g);
     }
     for (int i = 0; i < 4; i++)
@@ -64,7 +68,8 @@ static TN_ALWAYS_INLINE void add_block(float32x4_t t[8], const uint8_t *group, c
 }
 
 static TN_ALWAYS_INLINE void x8_sum_tile(float *dst, const uint8_t *tile, uint32_t n_blocks,
-                                         const struct x8_digits *d, const struct x8 *x)
+                                         const struct x8_digits *d, const struct x8 *x,
+                                         struct lines lines)
 {
     for (uint32_t half = 0; half < 2; half++, dst += 32) {
         float32x4_t t[8];
@@ -72,7 +77,7 @@ static TN_ALWAYS_INLINE void x8_sum_tile(float *dst, const uint8_t *tile, uint32
             t[i] = vdupq_n_f32(0.0f);
         for (uint32_t k = 0; k < n_blocks; k++)
             add_block(t, tile + k * X8_BLOCK_GROUPS * 64, d->q + k * TN_X8_BLOCK, x->starts[k],
-                      x->factors[k], half);
+                      x->factors[k], half, lines_from(lines, k * X8_BLOCK_GROUPS));
         for (int i = 0; i < 8; i++)
             vst1q_f32(dst + 4 * i, t[i]);
     }

@@ -3,10 +3,6 @@
  * Unpacking of T5 in portable C: the specification of unpack_t5 (kern.h), with the logic of t5.h on
  * words of 64 bits.
  */
-#include <stdint.h>
-
-typedef uint64_t word_t __attribute__((may_alias));
-
 #include "kern/kern.h"
 #include "kern/prefetch.h"
 #include "kern/t5.h"

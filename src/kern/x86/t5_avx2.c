@@ -3,9 +3,7 @@
  * unpack_t5 for AVX2: compiles the logic of kern/t5.h for words of 32 bytes, a vector type of the
  * compiler.
  */
-#include <stdint.h>
-
-typedef uint64_t word_t __attribute__((vector_size(32), may_alias));
+#define T5_WORD_BYTES 32
 
 #include "kern/kern.h"
 #include "kern/prefetch.h"

@@ -12,6 +12,9 @@
  */
 #include <immintrin.h>
 
+#define T5_WORD_BYTES 32
+
+#include "kern/tiles.h"
 #include "kern/x16.h"
 #include "kern/x86/dots_avx2.h"
 
@@ -75,14 +78,14 @@ static TN_ALWAYS_INLINE void store_sums(int32_t *dst, const struct sums *s)
 }
 
 static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_t n_groups,
-                                      const struct digits *d)
+                                      const struct digits *d, struct lines lines)
 {
     for (uint32_t half = 0; half < 2; half++, tile += 32, sum += 32) {
         struct sums even = {_mm256_setzero_si256(), _mm256_setzero_si256()}, odd = even;
         for (uint32_t g = 0; g < n_groups; g += 2) {
             const __m256i a = _mm256_load_si256((const void *)(tile + 64 * g));
             const __m256i b = _mm256_load_si256((const void *)(tile + 64 * g + 64));
-            tn_request(tile + 64 * (g + half), TN_PREFETCH_OF(T2_X16));
+            request_line(lines, g + half);
             add_groups(&even, _mm256_unpacklo_epi8(a, b), d->high + 8 * g, d->low + 8 * g);
             add_groups(&odd, _mm256_unpackhi_epi8(a, b), d->high + 8 * g, d->low + 8 * g);
         }
@@ -96,7 +99,8 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
 /* 32 rows of a tile, from index `at` on, for n inputs: n_v of the two vectors at a time, so that
  * the sums of n * n_v <= 4 times two digits stay in registers. */
 static TN_ALWAYS_INLINE void sum_few(int32_t (*sum)[64], uint32_t at, const uint8_t *tile,
-                                     uint32_t n_groups, const struct digits *d, int n, int n_v)
+                                     uint32_t n_groups, const struct digits *d, int n, int n_v,
+                                     struct lines lines)
 {
     const __m256i code = _mm256_set1_epi8(3);
 #pragma GCC unroll 2
@@ -112,7 +116,7 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*sum)[64], uint32_t at, const uint
             const __m256i b = _mm256_load_si256((const void *)(tile + 64 * g + at + 64));
             const __m256i v[2] = {_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)};
             if (first == 0)
-                tn_request(tile + 64 * g + 2 * at, TN_PREFETCH_OF(T2_X16));
+                request_line(lines, g + at / 32);
 #pragma GCC unroll 4
             for (int q = 0; q < 4; q++) {
                 __m256i codes[2];
@@ -142,24 +146,26 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*sum)[64], uint32_t at, const uint
 }
 
 static TN_ALWAYS_INLINE void sum_few_tile(int32_t (*sum)[64], const uint8_t *tile,
-                                          uint32_t n_groups, const struct digits *d, int n)
+                                          uint32_t n_groups, const struct digits *d, int n,
+                                          struct lines lines)
 {
     const int n_v = n == 2 ? 2 : 1;
-    sum_few(sum, 0, tile, n_groups, d, n, n_v);
-    sum_few(sum, 32, tile, n_groups, d, n, n_v);
+    sum_few(sum, 0, tile, n_groups, d, n, n_v, lines);
+    sum_few(sum, 32, tile, n_groups, d, n, n_v, lines);
 }
 
 static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile, uint32_t n_groups,
-                                       const struct digits *d, uint32_t n)
+                                       const struct digits *d, uint32_t n,
+                                       struct lines lines)
 {
     for (; n >= 4; n -= 4, sum += 4, d += 4)
-        sum_few_tile(sum, tile, n_groups, d, 4);
+        sum_few_tile(sum, tile, n_groups, d, 4, lines);
     if (n == 3)
-        sum_few_tile(sum, tile, n_groups, d, 3);
+        sum_few_tile(sum, tile, n_groups, d, 3, lines);
     else if (n == 2)
-        sum_few_tile(sum, tile, n_groups, d, 2);
+        sum_few_tile(sum, tile, n_groups, d, 2, lines);
     else if (n == 1)
-        sum_tile(sum[0], tile, n_groups, d);
+        sum_tile(sum[0], tile, n_groups, d, lines);
 }
 
 #include "kern/x16_gemv.h"

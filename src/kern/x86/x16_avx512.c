@@ -15,6 +15,9 @@
  */
 #include <immintrin.h>
 
+#define T5_WORD_BYTES 64
+
+#include "kern/tiles.h"
 #include "kern/x16.h"
 #include "kern/x86/dots_avx512.h"
 #include "kern/x86/quads_avx512.h"
@@ -87,7 +90,7 @@ static TN_ALWAYS_INLINE void store_sums(int32_t *dst, const struct sums *s)
 }
 
 static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_t n_groups,
-                                      const struct digits *d)
+                                      const struct digits *d, struct lines lines)
 {
     struct sums s;
     for (int j = 0; j < 4; j++)
@@ -95,7 +98,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
             _mm512_setzero_si512();
     for (uint32_t g = 0; g < n_groups; g += 4) {
         for (uint32_t i = 0; i < 4; i++)
-            tn_request(tile + 64 * (g + i), TN_PREFETCH_OF(T2_X16));
+            request_line(lines, g + i);
         add_groups(&s, tile + 64 * g, d->high + 4 * g, d->low + 4 * g);
     }
     store_sums(sum, &s);
@@ -106,7 +109,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
 /* sum_tile for n inputs: n_v of the four vectors at a time, so that the sums of n * n_v <= 8 times
  * two digits stay in registers.  Each field is shifted down, so that a digit has one sum. */
 static TN_ALWAYS_INLINE void sum_few(int32_t (*dst)[64], const uint8_t *tile, uint32_t n_groups,
-                                     const struct digits *d, int n, int n_v)
+                                     const struct digits *d, int n, int n_v, struct lines lines)
 {
     const __m512i m3 = _mm512_set1_epi8(3);
     __m512i rows[4][4];
@@ -122,7 +125,7 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*dst)[64], const uint8_t *tile, ui
             __m512i v[4];
             quads(v, tile + 64 * g);
             for (uint32_t i = 0; first == 0 && i < 4; i++)
-                tn_request(tile + 64 * (g + i), TN_PREFETCH_OF(T2_X16));
+                request_line(lines, g + i);
 #pragma GCC unroll 4
             for (int k = 0; k < 4; k++) {
                 __m512i codes[4];
@@ -153,16 +156,17 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*dst)[64], const uint8_t *tile, ui
 }
 
 static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile, uint32_t n_groups,
-                                       const struct digits *d, uint32_t n)
+                                       const struct digits *d, uint32_t n,
+                                       struct lines lines)
 {
     for (; n >= 4; n -= 4, sum += 4, d += 4)
-        sum_few(sum, tile, n_groups, d, 4, 2);
+        sum_few(sum, tile, n_groups, d, 4, 2, lines);
     if (n == 3)
-        sum_few(sum, tile, n_groups, d, 3, 2);
+        sum_few(sum, tile, n_groups, d, 3, 2, lines);
     else if (n == 2)
-        sum_few(sum, tile, n_groups, d, 2, 4);
+        sum_few(sum, tile, n_groups, d, 2, 4, lines);
     else if (n == 1)
-        sum_tile(sum[0], tile, n_groups, d);
+        sum_tile(sum[0], tile, n_groups, d, lines);
 }
 
 #include "kern/x16_gemv.h"

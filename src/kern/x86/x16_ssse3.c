@@ -8,6 +8,9 @@
  */
 #include <tmmintrin.h>
 
+#define T5_WORD_BYTES 16
+
+#include "kern/tiles.h"
 #include "kern/x16.h"
 #include "kern/x86/dots_ssse3.h"
 
@@ -67,14 +70,14 @@ static TN_ALWAYS_INLINE void store_sums(int32_t *dst, const struct sums *s)
 }
 
 static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_t n_groups,
-                                      const struct digits *d)
+                                      const struct digits *d, struct lines lines)
 {
     for (uint32_t part = 0; part < 4; part++, tile += 16, sum += 16) {
         struct sums s;
         s.high[0] = s.high[1] = s.low[0] = s.low[1] = _mm_setzero_si128();
         for (uint32_t g = 0; g < n_groups; g += 2) {
             if (g % 4 == 0)
-                tn_request(tile + 64 * (g + part), TN_PREFETCH_OF(T2_X16));
+                request_line(lines, g + part);
             add_groups(&s, tile + 64 * g, d->high[g / 2], d->low[g / 2]);
         }
         store_sums(sum, &s);

@@ -12,6 +12,9 @@
  */
 #include <immintrin.h>
 
+#define T5_WORD_BYTES 32
+
+#include "kern/tiles.h"
 #include "kern/x8.h"
 #include "kern/x86/dots_avx2.h"
 
@@ -69,7 +72,8 @@ static TN_ALWAYS_INLINE void add_rows(__m256 t[2], const struct sums *s, __m256 
 
 /* 32 rows of a block; prefetches half of the lines ahead, the other half of the tile the rest. */
 static TN_ALWAYS_INLINE void add_block(__m256 t[4], const uint8_t *group, const int8_t *q,
-                                       int32_t start, float factor, const uint32_t half)
+                                       int32_t start, float factor, const uint32_t half,
+                                      struct lines lines)
 {
     const __m256 f = _mm256_set1_ps(factor);
     struct sums low = {_mm256_set1_epi16((int16_t)start), _mm256_setzero_si256()}, high = low;
@@ -78,7 +82,7 @@ static TN_ALWAYS_INLINE void add_block(__m256 t[4], const uint8_t *group, const 
         const uint8_t *at = group + 64 * g + 32 * half;
         const __m256i a = _mm256_load_si256((const void *)at);
         const __m256i b = _mm256_load_si256((const void *)(at + 64));
-        tn_request(group + 64 * (g + half), TN_PREFETCH_OF(T2_X8));
+        request_line(lines, g + half);
         add_groups(&low, _mm256_unpacklo_epi8(a, b), q + 8 * g);
         add_groups(&high, _mm256_unpackhi_epi8(a, b), q + 8 * g);
     }
@@ -87,7 +91,8 @@ static TN_ALWAYS_INLINE void add_block(__m256 t[4], const uint8_t *group, const 
 }
 
 static TN_ALWAYS_INLINE void x8_sum_tile(float *dst, const uint8_t *tile, uint32_t n_blocks,
-                                         const struct x8_digits *d, const struct x8 *x)
+                                         const struct x8_digits *d, const struct x8 *x,
+                                         struct lines lines)
 {
 #pragma GCC unroll 2
     for (uint32_t half = 0; half < 2; half++, dst += 32) {
@@ -95,7 +100,8 @@ static TN_ALWAYS_INLINE void x8_sum_tile(float *dst, const uint8_t *tile, uint32
                        _mm256_setzero_ps()};
         for (uint32_t k = 0; k < n_blocks; k++)
             add_block(t, tile + k * X8_BLOCK_GROUPS * 64, d->q + 2 * k * TN_X8_BLOCK,
-                      x->starts[k], x->factors[k], half);
+                      x->starts[k], x->factors[k], half,
+                      lines_from(lines, k * X8_BLOCK_GROUPS));
         _mm256_store_ps(dst, t[0]);
         _mm256_store_ps(dst + 16, t[1]);
         _mm256_store_ps(dst + 8, t[2]);

@@ -14,6 +14,9 @@
  */
 #include <immintrin.h>
 
+#define T5_WORD_BYTES 64
+
+#include "kern/tiles.h"
 #include "kern/x8.h"
 #include "kern/x86/dots_avx512.h"
 #include "kern/x86/quads_avx512.h"
@@ -52,7 +55,7 @@ static TN_ALWAYS_INLINE void add_groups(__m512i ones[4], __m512i fours[4], const
 
 /* t[j] += 64 rows of a block. */
 static TN_ALWAYS_INLINE void add_block(__m512 t[4], const uint8_t *group, const int8_t *q,
-                                       int32_t start, float factor)
+                                       int32_t start, float factor, struct lines lines)
 {
     const __m512 f = _mm512_set1_ps(factor);
     __m512i ones[4], fours[4];
@@ -64,7 +67,7 @@ static TN_ALWAYS_INLINE void add_block(__m512 t[4], const uint8_t *group, const 
 #pragma GCC unroll 2
     for (uint32_t g = 0; g < X8_BLOCK_GROUPS; g += 4) {
         for (uint32_t i = 0; i < 4; i++)
-            tn_request(group + 64 * (g + i), TN_PREFETCH_OF(T2_X8));
+            request_line(lines, g + i);
         add_groups(ones, fours, group + 64 * g, q + 4 * g);
     }
 #pragma GCC unroll 4
@@ -75,13 +78,14 @@ static TN_ALWAYS_INLINE void add_block(__m512 t[4], const uint8_t *group, const 
 }
 
 static TN_ALWAYS_INLINE void x8_sum_tile(float *dst, const uint8_t *tile, uint32_t n_blocks,
-                                         const struct x8_digits *d, const struct x8 *x)
+                                         const struct x8_digits *d, const struct x8 *x,
+                                         struct lines lines)
 {
     __m512 t[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
                    _mm512_setzero_ps()};
     for (uint32_t k = 0; k < n_blocks; k++)
         add_block(t, tile + k * X8_BLOCK_GROUPS * 64, d->q + k * TN_X8_BLOCK, x->starts[k],
-                  x->factors[k]);
+                  x->factors[k], lines_from(lines, k * X8_BLOCK_GROUPS));
     const __m512i rows[4] = {_mm512_castps_si512(t[0]), _mm512_castps_si512(t[1]),
                              _mm512_castps_si512(t[2]), _mm512_castps_si512(t[3])};
     quads_store(dst, rows);
@@ -93,7 +97,7 @@ static TN_ALWAYS_INLINE void x8_sum_tile(float *dst, const uint8_t *tile, uint32
  * shifted down, so that an input has one sum per vector. */
 static TN_ALWAYS_INLINE void add_block_few(__m512 t[][2], const uint8_t *group, uint32_t k,
                                            const struct x8_digits *d, const struct x8 *x,
-                                           const uint32_t half, const int n)
+                                           const uint32_t half, const int n, struct lines lines)
 {
     const __m512i m3 = _mm512_set1_epi8(3);
     __m512i sum[TN_X8_FEW][2];
@@ -105,7 +109,7 @@ static TN_ALWAYS_INLINE void add_block_few(__m512 t[][2], const uint8_t *group, 
         __m512i v[2];
         quads_half(v, group + 64 * g, half);
         for (uint32_t i = 0; half == 0 && i < 4; i++)
-            tn_request(group + 64 * (g + i), TN_PREFETCH_OF(T2_X8));
+            request_line(lines, g + i);
 #pragma GCC unroll 4
         for (uint32_t q = 0; q < 4; q++) {
             const __m512i c0 = _mm512_and_si512(_mm512_srli_epi16(v[0], 2 * q), m3);
@@ -128,7 +132,8 @@ static TN_ALWAYS_INLINE void add_block_few(__m512 t[][2], const uint8_t *group, 
 
 /* x8_sum_tile for n inputs, at most TN_X8_FEW: the sums of half of the rows stay in registers. */
 static TN_ALWAYS_INLINE void sum_few(float (*dst)[64], const uint8_t *tile, uint32_t n_blocks,
-                                     const struct x8_digits *d, const struct x8 *x, const int n)
+                                     const struct x8_digits *d, const struct x8 *x, const int n,
+                                     struct lines lines)
 {
     __m512i rows[TN_X8_FEW][4];
 #pragma GCC unroll 2
@@ -138,7 +143,8 @@ static TN_ALWAYS_INLINE void sum_few(float (*dst)[64], const uint8_t *tile, uint
         for (int i = 0; i < n; i++)
             t[i][0] = t[i][1] = _mm512_setzero_ps();
         for (uint32_t k = 0; k < n_blocks; k++)
-            add_block_few(t, tile + k * X8_BLOCK_GROUPS * 64, k, d, x, half, n);
+            add_block_few(t, tile + k * X8_BLOCK_GROUPS * 64, k, d, x, half, n,
+                          lines_from(lines, k * X8_BLOCK_GROUPS));
 #pragma GCC unroll 4
         for (int i = 0; i < n; i++)
 #pragma GCC unroll 2
@@ -152,14 +158,14 @@ static TN_ALWAYS_INLINE void sum_few(float (*dst)[64], const uint8_t *tile, uint
 
 static TN_ALWAYS_INLINE void x8_sum_tiles(float (*sum)[64], const uint8_t *tile,
                                           uint32_t n_blocks, const struct x8_digits *d,
-                                          const struct x8 *x, uint32_t n)
+                                          const struct x8 *x, uint32_t n, struct lines lines)
 {
     if (n == 4)
-        sum_few(sum, tile, n_blocks, d, x, 4);
+        sum_few(sum, tile, n_blocks, d, x, 4, lines);
     else if (n == 3)
-        sum_few(sum, tile, n_blocks, d, x, 3);
+        sum_few(sum, tile, n_blocks, d, x, 3, lines);
     else
-        sum_few(sum, tile, n_blocks, d, x, 2);
+        sum_few(sum, tile, n_blocks, d, x, 2, lines);
 }
 
 #include "kern/x8_gemv.h"

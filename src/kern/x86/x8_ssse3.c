@@ -7,6 +7,9 @@
  */
 #include <tmmintrin.h>
 
+#define T5_WORD_BYTES 16
+
+#include "kern/tiles.h"
 #include "kern/x8.h"
 #include "kern/x86/dots_ssse3.h"
 
@@ -58,7 +61,8 @@ static TN_ALWAYS_INLINE void add_rows(__m128 t[2], const struct sums *s, __m128 
 
 /* 16 rows of a block; `part` is their index in the tile. */
 static TN_ALWAYS_INLINE void add_block(__m128 t[4], const uint8_t *group, const __m128i (*q)[4],
-                                       int32_t start, float factor, uint32_t part)
+                                       int32_t start, float factor, uint32_t part,
+                                       struct lines lines)
 {
     const __m128 f = _mm_set1_ps(factor);
     struct sums low = {_mm_set1_epi16((int16_t)start), _mm_setzero_si128()}, high = low;
@@ -67,7 +71,7 @@ static TN_ALWAYS_INLINE void add_block(__m128 t[4], const uint8_t *group, const 
         const __m128i a = _mm_load_si128((const void *)at);
         const __m128i b = _mm_load_si128((const void *)(at + 64));
         if (g % 4 == 0)
-            tn_request(group + 64 * (g + part), TN_PREFETCH_OF(T2_X8));
+            request_line(lines, g + part);
         add_groups(&low, _mm_unpacklo_epi8(a, b), *q);
         add_groups(&high, _mm_unpackhi_epi8(a, b), *q);
     }
@@ -76,13 +80,15 @@ static TN_ALWAYS_INLINE void add_block(__m128 t[4], const uint8_t *group, const 
 }
 
 static TN_ALWAYS_INLINE void x8_sum_tile(float *dst, const uint8_t *tile, uint32_t n_blocks,
-                                         const struct x8_digits *d, const struct x8 *x)
+                                         const struct x8_digits *d, const struct x8 *x,
+                                         struct lines lines)
 {
     for (uint32_t part = 0; part < 4; part++, dst += 16) {
         __m128 t[4] = {_mm_setzero_ps(), _mm_setzero_ps(), _mm_setzero_ps(), _mm_setzero_ps()};
         for (uint32_t k = 0; k < n_blocks; k++)
             add_block(t, tile + k * X8_BLOCK_GROUPS * 64, d->q + k * (X8_BLOCK_GROUPS / 2),
-                      x->starts[k], x->factors[k], part);
+                      x->starts[k], x->factors[k], part,
+                      lines_from(lines, k * X8_BLOCK_GROUPS));
         for (uint32_t i = 0; i < 4; i++)
             _mm_store_ps(dst + 4 * i, t[i]);
     }

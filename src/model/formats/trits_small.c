@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The format of ternary matrices in T5: the tiles of a call are unpacked to a band of T2 in a
- * thread's memory, which the products of T2 then read from the cache.  So the results have the bits
- * of T2.
+ * The format of ternary matrices in T5, with the results of T2, whose products are used.  Those of
+ * few inputs with scales unpack a run of columns at a time.  For the others the tiles of a call are
+ * unpacked to a band of T2 in a thread's memory, which they then read from the cache.
  */
 #include "base/bits.h"
 #include "kern/pack.h"
@@ -64,11 +64,19 @@ static uint32_t unpack_band(struct tn_matrix *out, const struct tn_matrix *w, ui
 
 PRODUCT(mul_i8_one, tn_format_t2_i8.mul_one)
 PRODUCT(mul_i8, tn_format_t2_i8.mul_panel)
-PRODUCT(mul_x16_few, tn_format_t2_x16.mul_few)
 PRODUCT(mul_x16, tn_format_t2_x16.mul_panel)
-PRODUCT(mul_x8_few, tn_format_t2_x16.coarse->mul_few)
 PRODUCT(mul_x8, tn_format_t2_x16.coarse->mul_panel)
 PRODUCT(mul_f32, tn_format_t2_x16.exact->mul_one)
+
+static void mul_x16_few(const struct tn_mul *m)
+{
+    tn_format_t2_x16.mul_few(m);
+}
+
+static void mul_x8_few(const struct tn_mul *m)
+{
+    tn_format_t2_x16.coarse->mul_few(m);
+}
 
 static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
                        const struct tn_worker *worker)
