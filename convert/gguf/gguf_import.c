@@ -321,25 +321,6 @@ static tern_status read_activation(struct importer *i, uint32_t *out)
 
 /* ---- layers ---- */
 
-/* Refuses keys that change attention without a tensor: attention to later tokens, a window. */
-static tern_status check_attention(struct importer *i)
-{
-    char full[TN_GGUF_NAME_BYTES];
-    uint32_t window = 0;
-    const struct tn_gguf_key *causal = tn_gguf_values_find(&i->values, full, "attention.causal");
-    if (causal && (causal->type != TN_GGUF_BOOL || causal->value.u == 0))
-        return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is not true: only causal models run",
-                       full);
-    tern_status status =
-        get_integer(i, &window, "attention.sliding_window", 0, TERN_MAX_CONTEXT, false);
-    if (status == TERN_OK && window != 0 && !i->out->family->has_windows)
-        status = tn_fail(i->err, TERN_UNSUPPORTED,
-                         "attention.sliding_window %u: windows are supported in other "
-                         "architectures only",
-                         window);
-    return status;
-}
-
 /* Lets the family read its keys, then reads the keys that apply to any architecture. */
 static tern_status apply_family(struct importer *i)
 {
@@ -366,8 +347,6 @@ static tern_status read_layers(struct importer *i)
         status = get_number(i, &theta, "rope.freq_base", 1, 1e12, false);
     if (status == TERN_OK)
         status = get_integer(i, &out->rope_dims, "rope.dimension_count", 1, TERN_MAX_DIM, false);
-    if (status == TERN_OK)
-        status = check_attention(i);
     if (status != TERN_OK)
         return status;
     if (out->rope_dims != c->head_dim && !out->family->rotates_partly)
@@ -388,17 +367,32 @@ static tern_status read_layers(struct importer *i)
 
 /* ---- scales of states, pooling ---- */
 
-static tern_status refuse_caps(struct importer *i)
+/* Refuses keys that change the graph: of other architectures, and attention to later tokens. */
+static tern_status refuse_others(struct importer *i)
 {
-    static const char *const names[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    const struct tn_family *f = i->out->family;
+    const struct {
+        const char *name, *what;
+        bool is_read;
+    } rows[] = {
+        {"attention.sliding_window", "windows", f->has_windows},
+        {"attn_logit_softcapping", "caps", f->has_caps},
+        {"final_logit_softcapping", "caps", f->has_caps},
+        {"expert_count", "experts", i->out->config.n_experts != 0},
+    };
+    char full[TN_GGUF_NAME_BYTES];
+    const struct tn_gguf_key *causal = tn_gguf_values_find(&i->values, full, "attention.causal");
     tern_status status = TERN_OK;
-    for (size_t k = 0; k < TN_COUNT_OF(names) && status == TERN_OK; k++) {
-        double cap = 0;
-        status = get_number(i, &cap, names[k], 0, 1e9, false);
-        if (status == TERN_OK && cap != 0)
+    if (causal && (causal->type != TN_GGUF_BOOL || causal->value.u == 0))
+        return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is not true: only causal models run",
+                       full);
+    for (size_t k = 0; k < TN_COUNT_OF(rows) && status == TERN_OK; k++) {
+        double value = 0;
+        status = rows[k].is_read ? TERN_OK : get_number(i, &value, rows[k].name, 0, 1e9, false);
+        if (status == TERN_OK && value != 0)
             status = tn_fail(i->err, TERN_UNSUPPORTED,
-                             "%s %g: caps are supported in other architectures only", names[k],
-                             cap);
+                             "%s %g: %s are supported in other architectures only", rows[k].name,
+                             value, rows[k].what);
     }
     return status;
 }
@@ -569,10 +563,10 @@ static tern_status import(struct importer *i)
         status = read_sizes(i);
     if (status == TERN_OK)
         status = read_scales(i);
-    if (status == TERN_OK && !i->out->family->has_caps)
-        status = refuse_caps(i);
     if (status == TERN_OK)
         status = read_layers(i);
+    if (status == TERN_OK)
+        status = refuse_others(i);
     if (status == TERN_OK)
         status = tn_rotation_import(&i->out->rotation, i->source, i->out->layers,
                                     i->out->config.n_layer, i->err);

@@ -98,7 +98,9 @@ static tern_status load(struct loaded *l, const struct tn_gguf *gguf, struct ter
     struct tn_tok_keys *k = &l->keys;
     tern_status status = read_text(gguf, PREFIX "model", &k->model, err);
     if (status == TERN_OK && !k->model)
-        status = tn_fail(err, TERN_INPUT, PREFIX "model is missing");
+        status = tn_fail(err, TERN_INPUT,
+                         PREFIX "model is missing: the file has no tokenizer; --no-tokenizer "
+                                "converts without one");
     if (status == TERN_OK && strcmp(k->model, "none") == 0)
         status = tn_fail(err, TERN_INPUT,
                          PREFIX "model \"none\": the file has no tokenizer; --no-tokenizer "
