@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The tiles that gemv_t2_x16 and gemv_t2_x8 multiply: T2 is read in place, T5 is unpacked run by
- * run before its product.  The lines that follow are requested evenly during the
- * products: if unpacking requested all of its lines at once, they would wait for line buffers.
+ * run before its product.  The lines that follow are requested evenly during the products: if
+ * unpacking requested all of its lines at once, they would wait for line buffers.
  *
  * A file that includes this may define T5_WORD_BYTES (t5.h).
  */
@@ -43,17 +43,9 @@ struct tiles {
 
 #define TILES_BYTES (TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS * T2_RUN_BYTES)
 
-static void unpack_tiles(uint8_t *unpacked, const uint8_t *source, size_t source_step,
-                         uint32_t n_tiles)
-{
-    for (; n_tiles > 0; n_tiles--, unpacked += T2_RUN_BYTES, source += source_step)
-        t5_unpack_run(unpacked, source);
-}
-
-/* unpacked: NULL for T2; for T5 [64] TILES_BYTES, which the columns of a run share, so that they
- * must be taken in ascending order. */
+/* unpacked: NULL for T2; for T5 [64] TILES_BYTES, which unpack_tile fills. */
 static TN_ALWAYS_INLINE struct tiles tiles_at(const struct tn_ternary *w, uint32_t band_row,
-                                              uint32_t n_tiles, uint32_t col, uint8_t *unpacked)
+                                              uint32_t col, uint8_t *unpacked)
 {
     const uint32_t i_run = col / TERN_T2_COL_ALIGN;
     const uint32_t offset = col % TERN_T2_COL_ALIGN / 4 * 64;
@@ -63,9 +55,14 @@ static TN_ALWAYS_INLINE struct tiles tiles_at(const struct tn_ternary *w, uint32
     }
     const uint8_t *source = t5_run(w, band_row, i_run);
     const size_t step = (size_t)t2_runs(w) * TERN_T5_RUN_BYTES;
-    if (offset == 0)
-        unpack_tiles(unpacked, source, step, n_tiles);
     return (struct tiles){unpacked + offset, source + offset, step};
+}
+
+/* Unpacks a tile of T5 at the first column of a run; later columns of the run find it there. */
+static TN_ALWAYS_INLINE void unpack_tile(uint8_t *codes, const uint8_t *source, uint32_t col)
+{
+    if (col % TERN_T2_COL_ALIGN == 0)
+        t5_unpack_run(codes, source);
 }
 
 #endif

@@ -27,7 +27,7 @@ static TN_ALWAYS_INLINE void x8_band(float *y, size_t y_stride, const struct tn_
     for (uint32_t t = 0; t < n; t++)
         memset(y + t * y_stride, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *y);
     for (uint32_t col = 0; col < w->cols; col += n_cols) {
-        const struct tiles tiles = tiles_at(w, row, n_tiles, col, unpacked);
+        const struct tiles tiles = tiles_at(w, row, col, unpacked);
         const uint8_t *tile = tiles.codes;
         struct lines lines = {tiles.source,
                               unpacked ? TN_PREFETCH_OF(T5_X) : TN_PREFETCH_OF(T2_X8)};
@@ -39,6 +39,8 @@ static TN_ALWAYS_INLINE void x8_band(float *y, size_t y_stride, const struct tn_
         }
         for (uint32_t i = 0; i < n_tiles; i++, tile += T2_RUN_BYTES, at += 64) {
             _Alignas(64) float scales[64];
+            if (unpacked)
+                unpack_tile(unpacked + i * T2_RUN_BYTES, lines.at, col);
             if (n == 1)
                 x8_sum_tile(sum[0], tile, n_cols / TN_X8_BLOCK, digits, x, lines);
             else
