@@ -9,6 +9,8 @@
 #ifndef TN_TILES_H
 #define TN_TILES_H
 
+#include <stdbool.h>
+
 #include "kern/t5.h"
 #include "kern/ternary_layout.h"
 
@@ -64,5 +66,44 @@ static TN_ALWAYS_INLINE void unpack_tile(uint8_t *codes, const uint8_t *source, 
     if (col % TERN_T2_COL_ALIGN == 0)
         t5_unpack_run(codes, source);
 }
+
+/* Defines gemv_t2_<form> of a level from <form>_gemv, for one input, and <form>_gemv_few, which are
+ * compiled for each layout. */
+#define TILES_GEMV_DEFINE(form, isa)                                                               \
+    static TN_NOINLINE void one_t2_##form(float *dst, const struct tn_scaled_ternary *m,           \
+                                          uint32_t row_begin, uint32_t row_end, const void *x)     \
+    {                                                                                              \
+        form##_gemv(dst, m, row_begin, row_end, x, NULL);                                          \
+    }                                                                                              \
+    static TN_NOINLINE void few_t2_##form(float *dst, size_t dst_stride,                           \
+                                          const struct tn_scaled_ternary *m, uint32_t row_begin,   \
+                                          uint32_t row_end, const void *x, uint32_t n)             \
+    {                                                                                              \
+        form##_gemv_few(dst, dst_stride, m, row_begin, row_end, x, n, NULL);                       \
+    }                                                                                              \
+    static TN_NOINLINE void one_t5_##form(float *dst, const struct tn_scaled_ternary *m,           \
+                                          uint32_t row_begin, uint32_t row_end, const void *x)     \
+    {                                                                                              \
+        _Alignas(64) uint8_t unpacked[TILES_BYTES];                                                \
+        form##_gemv(dst, m, row_begin, row_end, x, unpacked);                                      \
+    }                                                                                              \
+    static TN_NOINLINE void few_t5_##form(float *dst, size_t dst_stride,                           \
+                                          const struct tn_scaled_ternary *m, uint32_t row_begin,   \
+                                          uint32_t row_end, const void *x, uint32_t n)             \
+    {                                                                                              \
+        _Alignas(64) uint8_t unpacked[TILES_BYTES];                                                \
+        form##_gemv_few(dst, dst_stride, m, row_begin, row_end, x, n, unpacked);                   \
+    }                                                                                              \
+    void tn_gemv_t2_##form##_##isa(float *dst, size_t dst_stride,                                  \
+                                   const struct tn_scaled_ternary *m, uint32_t row_begin,          \
+                                   uint32_t row_end, const void *x, uint32_t n_tokens)             \
+    {                                                                                              \
+        const bool is_t5 = m->w.layout == TERN_LAYOUT_T5;                                          \
+        if (n_tokens == 1)                                                                         \
+            (is_t5 ? one_t5_##form : one_t2_##form)(dst, m, row_begin, row_end, x);                \
+        else                                                                                       \
+            (is_t5 ? few_t5_##form : few_t2_##form)(dst, dst_stride, m, row_begin, row_end, x,     \
+                                                    n_tokens);                                     \
+    }
 
 #endif

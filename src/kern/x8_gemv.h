@@ -75,26 +75,4 @@ static TN_ALWAYS_INLINE void x8_gemv_few(float *dst, size_t dst_stride,
         x8_band(dst + (row - row_begin), dst_stride, m, row, x8, n, digits, sum, unpacked);
 }
 
-#define X8_GEMV_DEFINE(isa)                                                                        \
-    static void gemv_t5_x8(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,       \
-                            uint32_t row_begin, uint32_t row_end, const void *x8, uint32_t n)      \
-    {                                                                                              \
-        _Alignas(64) uint8_t unpacked[TILES_BYTES];                                                \
-        if (n == 1)                                                                                \
-            x8_gemv(dst, m, row_begin, row_end, x8, unpacked);                                     \
-        else                                                                                       \
-            x8_gemv_few(dst, dst_stride, m, row_begin, row_end, x8, n, unpacked);                  \
-    }                                                                                              \
-    void tn_gemv_t2_x8_##isa(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,     \
-                              uint32_t row_begin, uint32_t row_end, const void *x8,                \
-                              uint32_t n_tokens)                                                   \
-    {                                                                                              \
-        if (m->w.layout == TERN_LAYOUT_T5)                                                         \
-            gemv_t5_x8(dst, dst_stride, m, row_begin, row_end, x8, n_tokens);                      \
-        else if (n_tokens == 1)                                                                    \
-            x8_gemv(dst, m, row_begin, row_end, x8, NULL);                                         \
-        else                                                                                       \
-            x8_gemv_few(dst, dst_stride, m, row_begin, row_end, x8, n_tokens, NULL);               \
-    }
-
 #endif

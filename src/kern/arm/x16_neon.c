@@ -89,5 +89,5 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
 X16_TILE_BY_TILE
 
 #include "kern/x16_gemv.h"
-X16_GEMV_DEFINE(neon)
+TILES_GEMV_DEFINE(x16, neon)
 X16_INPUTS_DEFINE(neon)

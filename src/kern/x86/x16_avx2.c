@@ -169,5 +169,5 @@ static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile, 
 }
 
 #include "kern/x16_gemv.h"
-X16_GEMV_DEFINE(avx2)
+TILES_GEMV_DEFINE(x16, avx2)
 X16_INPUTS_DEFINE(avx2)

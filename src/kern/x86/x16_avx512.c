@@ -170,5 +170,5 @@ static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile, 
 }
 
 #include "kern/x16_gemv.h"
-X16_GEMV_DEFINE(avx512)
+TILES_GEMV_DEFINE(x16, avx512)
 X16_INPUTS_DEFINE(avx512)

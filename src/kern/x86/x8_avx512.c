@@ -169,5 +169,5 @@ static TN_ALWAYS_INLINE void x8_sum_tiles(float (*sum)[64], const uint8_t *tile,
 }
 
 #include "kern/x8_gemv.h"
-X8_GEMV_DEFINE(avx512)
+TILES_GEMV_DEFINE(x8, avx512)
 X8_INPUTS_DEFINE(avx512)

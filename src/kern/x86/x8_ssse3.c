@@ -97,5 +97,5 @@ static TN_ALWAYS_INLINE void x8_sum_tile(float *dst, const uint8_t *tile, uint32
 X8_TILE_BY_TILE
 
 #include "kern/x8_gemv.h"
-X8_GEMV_DEFINE(ssse3)
+TILES_GEMV_DEFINE(x8, ssse3)
 X8_INPUTS_DEFINE(ssse3)
