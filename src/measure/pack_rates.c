@@ -34,18 +34,19 @@ struct band {
 
 static void multiply(const struct band *b, uint8_t *unpacked, float *dst)
 {
-    const struct tn_scaled_ternary m = {
-        .w = {b->is_small ? b->t5 : b->t2, ROWS, COLS,
-              b->is_small ? TERN_LAYOUT_T5 : TERN_LAYOUT_T2},
-        .scales = b->scales, .group = 128, .is_f16 = true};
-    if (!b->int8_inputs) {
-        b->kernels->gemv_t2_x16(dst, ROWS, &m, 0, ROWS, b->input, 1);
-        return;
-    }
-    if (b->is_small)
+    struct tn_ternary w = {b->t2, ROWS, COLS, TERN_LAYOUT_T2};
+    if (b->is_small && b->int8_inputs) {
         b->kernels->unpack_t5(unpacked, TERN_T2_RUN_BYTES, b->t5, N_RUNS);
-    const struct tn_ternary w = {b->is_small ? unpacked : b->t2, ROWS, COLS, TERN_LAYOUT_T2};
-    b->kernels->gemv_t2_i8((int32_t *)dst, &w, 0, ROWS, b->input);
+        w.data = unpacked;
+    } else if (b->is_small) {
+        w = (struct tn_ternary){b->t5, ROWS, COLS, TERN_LAYOUT_T5};
+    }
+    const struct tn_scaled_ternary m = {
+        .w = w, .scales = b->scales, .group = 128, .is_f16 = true};
+    if (b->int8_inputs)
+        b->kernels->gemv_t2_i8((int32_t *)dst, &w, 0, ROWS, b->input);
+    else
+        b->kernels->gemv_t2_x16(dst, ROWS, &m, 0, ROWS, b->input, 1);
 }
 
 static void multiply_item(void *arg, uint32_t i_item, uint32_t i_thread)
