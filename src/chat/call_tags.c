@@ -14,9 +14,10 @@
 #include "base/text_match.h"
 #include "chat/call_reader.h"
 #include "chat/json_text.h"
+#include "grammar/schema_tags.h"
 
 static const char function_open[] = "<function=", function_close[] = "</function>";
-static const char value_open[] = "<parameter=", value_close[] = "</parameter>";
+static const char value_open[] = TN_TAG_OPEN, value_close[] = TN_TAG_CLOSE;
 
 /* Matches a name and the '>' after it.  false: it differs, or may still arrive (*at is n). */
 static bool skip_name(const char *text, size_t n, size_t *at, size_t *name_at, size_t *n_name)
