@@ -331,22 +331,26 @@ class Tools(serving.TestCase):
             for seed in range(4):
                 self.assertEqual(self.call(server, "now", tools=tools, seed=seed), {})
 
+    def check_with_tags(self, server):
+        """What holds for every form of call between <tool_call> and </tool_call>."""
+        self.check_required(server)
+        self.check_references(server)
+        self.check_no_arguments(server)
+        self.check_stream(server)
+        self.check_ollama(server)
+        self.check_conversation(server)
+        self.check_form(server)
+        self.check_form_or_call(server)
+        self.check_single(server)
+        self.check_allowed(server)
+        self.check_cut(server)
+        self.check_logprobs(server)
+        self.check_free(server)
+        self.check_refusals(server)
+
     def test_tagged(self):
         with serve_template(TAGGED) as server:
-            self.check_required(server)
-            self.check_references(server)
-            self.check_no_arguments(server)
-            self.check_stream(server)
-            self.check_ollama(server)
-            self.check_conversation(server)
-            self.check_form(server)
-            self.check_form_or_call(server)
-            self.check_single(server)
-            self.check_allowed(server)
-            self.check_cut(server)
-            self.check_logprobs(server)
-            self.check_free(server)
-            self.check_refusals(server)
+            self.check_with_tags(server)
 
     def tagged_call(self, server, **more):
         """The text of a forced call and the values between its tags, which are its arguments."""
@@ -433,20 +437,7 @@ class Tools(serving.TestCase):
     def test_parameters(self):
         with serve_template(PARAMETERS) as server:
             self.check_own_form(server)
-            self.check_required(server)
-            self.check_references(server)
-            self.check_no_arguments(server)
-            self.check_stream(server)
-            self.check_ollama(server)
-            self.check_conversation(server)
-            self.check_form(server)
-            self.check_form_or_call(server)
-            self.check_single(server)
-            self.check_allowed(server)
-            self.check_cut(server)
-            self.check_logprobs(server)
-            self.check_free(server)
-            self.check_refusals(server)
+            self.check_with_tags(server)
 
     def test_bare(self):
         with serve_template(BARE) as server:
