@@ -14,6 +14,8 @@
 #ifndef TN_CHAT_APP_H
 #define TN_CHAT_APP_H
 
+#include <string.h>
+
 #include "app.h"
 #include "base/buf.h"
 #include "generator.h"
@@ -51,6 +53,11 @@ struct tn_chat_state {
     tern_status failed;             /* the first error, off a terminal */
     struct tern_answer_result last; /* of the last answer; n_ids 0: none */
 };
+
+static inline bool tn_chat_is_role(const struct tern_turn *turn, const char *role)
+{
+    return turn->role.n == strlen(role) && memcmp(turn->role.bytes, role, turn->role.n) == 0;
+}
 
 /* Prints the result of a command to standard error, also when quiet. */
 void tn_chat_say(const char *format, ...) TN_PRINTF(1, 2);

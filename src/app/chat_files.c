@@ -124,14 +124,14 @@ static void show_last_turn(const struct tn_chat_state *chat)
     size_t i = n;
     while (i > 0) {
         tern_conversation_get(chat->c, --i, &turn);
-        if (turn.role.n == 4 && memcmp(turn.role.bytes, "user", 4) == 0)
+        if (tn_chat_is_role(&turn, "user"))
             break;
     }
     if (!chat->on_terminal || !tn_is_terminal(TN_STDOUT))
         return;
     for (; i < n; i++) {
         tern_conversation_get(chat->c, i, &turn);
-        if (turn.role.n == 4 && memcmp(turn.role.bytes, "user", 4) == 0)
+        if (tn_chat_is_role(&turn, "user"))
             tn_chat_say("> %.*s", (int)turn.content.n, turn.content.bytes);
         else if (turn.content.n > 0)
             tn_out_answer(turn.content.bytes, turn.content.n);

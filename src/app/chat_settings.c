@@ -38,11 +38,8 @@ const char *tn_chat_setting_name(size_t i)
 
 static const struct tn_option_row *find_flag(const char *name)
 {
-    for (uint32_t i = 0; i < tn_n_option_rows; i++)
-        if (tn_option_rows[i].commands >> TN_CMD_CHAT & 1 && tn_option_rows[i].value &&
-            strcmp(tn_option_rows[i].name, name) == 0)
-            return &tn_option_rows[i];
-    return NULL;
+    const struct tn_option_row *row = tn_option_find(TN_CMD_CHAT, name);
+    return row && row->value ? row : NULL; /* --stats is not the setting of that name */
 }
 
 static bool is_setting(const char *name)

@@ -66,7 +66,7 @@ static bool has_answer(const struct tn_chat_state *chat)
     size_t n = tern_conversation_n_turns(chat->c);
     if (n > 0)
         tern_conversation_get(chat->c, n - 1, &turn);
-    if (n > 0 && turn.role.n == 9 && memcmp(turn.role.bytes, "assistant", 9) == 0)
+    if (n > 0 && tn_chat_is_role(&turn, "assistant"))
         return true;
     tn_chat_say("There is no answer yet.");
     return false;
@@ -92,7 +92,7 @@ static bool last_question(struct tn_buf *out, const struct tern_conversation *c)
     for (size_t i = tern_conversation_n_turns(c); i-- > 0;) {
         struct tern_turn turn;
         tern_conversation_get(c, i, &turn);
-        if (turn.role.n == 4 && memcmp(turn.role.bytes, "user", 4) == 0)
+        if (tn_chat_is_role(&turn, "user"))
             return tn_buf_append(out, turn.content.bytes, turn.content.n);
     }
     return false;

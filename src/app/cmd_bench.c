@@ -354,8 +354,7 @@ int tn_cmd_bench(const struct tn_options *o)
     struct tern_bench_result *r = tn_alloc(sizeof *r);
     if (!r)
         return tn_error_say(TERN_MEMORY, "no memory for the results");
-    tern_status status =
-        tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_MACHINE, &err);
+    tern_status status = tn_open(&opened, o, tn_first_argument(o), TN_OPEN_MACHINE, &err);
     if (status == TERN_OK) {
         status = bench(o, &opened, r, &err);
         tn_close(&opened);

@@ -227,7 +227,7 @@ int tn_cmd_chat(const struct tn_options *o)
         tn_external_editor_prepare();
     const bool may_ask = chat.on_terminal && tn_is_terminal(TN_STDERR);
     if (status == TERN_OK)
-        status = tn_open(&chat.opened, o, o->n_positional ? o->positional[0] : NULL,
+        status = tn_open(&chat.opened, o, tn_first_argument(o),
                          TN_OPEN_MACHINE | TN_OPEN_TOKENIZER | TN_OPEN_CONVERT |
                              (may_ask ? TN_OPEN_ASK : 0),
                          &err);

@@ -251,8 +251,7 @@ int tn_cmd_info(const struct tn_options *o)
     struct tn_opened opened;
     struct tern_error err = {0};
     struct tern_model_info info;
-    tern_status status =
-        tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, 0, &err);
+    tern_status status = tn_open(&opened, o, tn_first_argument(o), 0, &err);
     if (status != TERN_OK)
         return tn_error_print(&err);
     tern_model_get_info(opened.model, &info);

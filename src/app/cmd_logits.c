@@ -222,8 +222,7 @@ int tn_cmd_logits(const struct tn_options *o)
     struct logits l = {.o = o};
     tern_status status = check(&l, &err);
     if (status == TERN_OK)
-        status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_ENGINE,
-                         &err);
+        status = tn_open(&opened, o, tn_first_argument(o), TN_OPEN_ENGINE, &err);
     if (status == TERN_OK)
         status = run(&l, &opened, &err);
     tn_close(&opened);

@@ -57,7 +57,7 @@ static tern_status look_at_source(struct tn_probe *p, const char *path, struct t
 static tern_status open_model(struct tn_probe *p, struct tn_opened *opened,
                               const struct tn_options *o, struct tern_error *err)
 {
-    const char *positional = o->n_positional ? o->positional[0] : NULL;
+    const char *positional = tn_first_argument(o);
     const char *variable = getenv("TERN_MODEL");
     bool named = positional || o->model || (variable && variable[0]);
     const char *path = positional ? positional : o->model;

@@ -14,7 +14,6 @@
 #include "hub/pull_model.h"
 #include "json_io.h"
 #include "known_models.h"
-#include "nearest.h"
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"
@@ -36,13 +35,10 @@ struct job {
 
 static tern_status unknown_name(const char *typed, struct tern_error *err)
 {
-    struct tn_nearest nearest;
-    tn_nearest_init(&nearest, typed, strlen(typed));
-    for (uint32_t i = 0; i < tn_n_catalogue_models; i++)
-        tn_nearest_try(&nearest, "", tn_catalogue_models[i].name);
-    if (nearest.best)
+    const char *nearest = tn_fetchable_name(typed);
+    if (nearest)
         return tn_fail(err, TERN_USAGE, "no known model is called \"%.100s\"; did you mean %s?",
-                       typed, nearest.best);
+                       typed, nearest);
     return tn_fail(err, TERN_USAGE,
                    "no known model is called \"%.100s\"; tern pull shows those that are known, "
                    "tern pull OWNER/REPO fetches any other",

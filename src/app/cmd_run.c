@@ -139,7 +139,7 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
         status = read_schema(&grammar, o->schema, err);
     if (status != TERN_OK)
         return status;
-    status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
+    status = tn_open(&opened, o, tn_first_argument(o),
                      TN_OPEN_MACHINE | TN_OPEN_TOKENIZER | TN_OPEN_CONVERT, err);
     if (status == TERN_OK)
         status = tn_template_choose(&template, o, opened.model, err);

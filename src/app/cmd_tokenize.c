@@ -153,7 +153,7 @@ static tern_status tokenize(const struct tn_options *o, struct tern_error *err)
     tern_status status = check_flags(o, err);
     if (status != TERN_OK)
         return status;
-    status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER, err);
+    status = tn_open(&opened, o, tn_first_argument(o), TN_OPEN_TOKENIZER, err);
     if (status != TERN_OK)
         return status;
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(opened.model);
@@ -204,8 +204,7 @@ int tn_cmd_detokenize(const struct tn_options *o)
     struct tern_ids ids = {0};
     char *text = NULL;
     size_t n = 0;
-    tern_status status =
-        tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER, &err);
+    tern_status status = tn_open(&opened, o, tn_first_argument(o), TN_OPEN_TOKENIZER, &err);
     if (status == TERN_OK)
         tn_prompt_say_waiting("token ids");
     if (status == TERN_OK)

@@ -35,8 +35,7 @@ int tn_cmd_verify(const struct tn_options *o)
     struct tn_opened opened;
     struct tern_error err = {0};
     struct tern_verify_result r;
-    tern_status status =
-        tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_MACHINE, &err);
+    tern_status status = tn_open(&opened, o, tn_first_argument(o), TN_OPEN_MACHINE, &err);
     if (status != TERN_OK)
         return tn_error_print(&err);
     tn_progress_start("verifying", TN_PROGRESS_BYTES, false);

@@ -114,19 +114,11 @@ static bool is_same(const char *name, const char *typed, size_t n)
     return true;
 }
 
-static bool has_flag(enum tn_command command, const char *name)
-{
-    for (uint32_t i = 0; i < tn_n_option_rows; i++)
-        if (tn_option_rows[i].commands >> command & 1 && strcmp(tn_option_rows[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 const char *tn_hint_for_flag(enum tn_command command, const char *name, size_t n)
 {
     for (size_t i = 0; i < TN_COUNT_OF(flags); i++)
         if (is_same(flags[i].name, name, n) &&
-            (!flags[i].needs || has_flag(command, flags[i].needs)))
+            (!flags[i].needs || tn_option_find(command, flags[i].needs)))
             return flags[i].text;
     return NULL;
 }

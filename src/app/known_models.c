@@ -75,12 +75,13 @@ static size_t name_length(const char *file_name)
     return n > n_ending && strcmp(file_name + n - n_ending, ENDING) == 0 ? n - n_ending : 0;
 }
 
-static bool is_known(const struct tn_known_models *m, const char *name, size_t n)
+size_t tn_known_models_find(const struct tn_known_models *m, const char *name, size_t n_name)
 {
-    for (size_t i = 0; i < m->n; i++)
-        if (strncmp(m->rows[i].name, name, n) == 0 && m->rows[i].name[n] == '\0')
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < m->n &&
+           (strncmp(m->rows[i].name, name, n_name) != 0 || m->rows[i].name[n_name] != '\0'))
+        i++;
+    return i;
 }
 
 static bool has_room(struct walk *w)
@@ -97,7 +98,7 @@ static bool visit_file(void *arg, const char *file_name)
     struct walk *w = arg;
     struct tn_known_models *m = w->models;
     const size_t n = name_length(file_name);
-    if (n == 0 || is_known(m, file_name, n))
+    if (n == 0 || tn_known_models_find(m, file_name, n) < m->n)
         return true;
     struct tn_known_model row = {tn_copy_text(file_name), tn_path_join(w->folder, file_name)};
     const bool is_file = row.path && tn_path_kind(row.path) == TN_PATH_FILE;
@@ -141,9 +142,9 @@ size_t tn_known_models_pick(const struct tn_known_models *m, const char *answer)
 {
     char *end;
     const unsigned long number = strtoul(answer, &end, 10);
-    for (size_t i = 0; i < m->n; i++)
-        if (strcmp(m->rows[i].name, answer) == 0)
-            return i;
+    const size_t i = tn_known_models_find(m, answer, strlen(answer));
+    if (i < m->n)
+        return i;
     const bool is_number = !*end && answer[0] >= '0' && answer[0] <= '9';
     return is_number && number >= 1 && number <= m->n ? (size_t)number - 1 : m->n;
 }
@@ -171,8 +172,7 @@ static bool is_path(const char *named)
 #endif
 }
 
-/* The name of a downloadable model: this one, or else a similar one; NULL: none. */
-static const char *find_fetchable(const char *named)
+const char *tn_fetchable_name(const char *named)
 {
     struct tn_nearest nearest;
     const struct tn_catalogue_model *model = tn_catalogue_find(named);
@@ -189,7 +189,7 @@ static tern_status unknown_name(const struct tn_known_models *m, const char *nam
 {
     struct tn_buf hint = {0};
     struct tn_nearest nearest;
-    const char *fetchable = find_fetchable(named);
+    const char *fetchable = tn_fetchable_name(named);
     tn_nearest_init(&nearest, named, strlen(named));
     for (size_t i = 0; i < m->n; i++)
         tn_nearest_try(&nearest, "", m->rows[i].name);
@@ -219,9 +219,7 @@ static tern_status find_name(char **path, const char *named, enum tn_model_place
     tern_status status = tn_known_models_read(&m, places, err);
     if (status != TERN_OK)
         return status;
-    size_t i = 0;
-    while (i < m.n && (strncmp(m.rows[i].name, named, n) != 0 || m.rows[i].name[n] != '\0'))
-        i++;
+    const size_t i = tn_known_models_find(&m, named, n);
     if (i < m.n || n_ending)
         *path = tn_copy_text(i < m.n ? m.rows[i].path : named);
     else
@@ -247,11 +245,9 @@ tern_status tn_model_resolve(char **path, const char *named, enum tn_model_place
 static bool is_here(const char *name)
 {
     struct tn_known_models m;
-    bool is_found = false;
     if (tn_known_models_read(&m, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) != TERN_OK)
         return false;
-    for (size_t i = 0; i < m.n && !is_found; i++)
-        is_found = strcmp(m.rows[i].name, name) == 0;
+    const bool is_found = tn_known_models_find(&m, name, strlen(name)) < m.n;
     tn_known_models_fini(&m);
     return is_found;
 }
@@ -283,18 +279,11 @@ static char *quote(const char *text)
 char *tn_model_typed_name(const char *path)
 {
     char *found = NULL, *typed = NULL;
-    const char *file_name = path;
-    for (const char *c = path; *c; c++)
-        if (*c == '/' || (*c == '\\' && is_path("\\")))
-            file_name = c + 1;
-    const size_t n = name_length(file_name);
-    char *name = tn_copy_text(file_name);
-    if (name && n > 0) {
-        name[n] = '\0';
-        if (tn_model_resolve(&found, name, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) == TERN_OK &&
-            tn_path_same(found, path))
-            typed = quote(name);
-    }
+    char *name = tn_path_stem(path, ENDING);
+    if (name && name_length(tn_path_name(path)) > 0 &&
+        tn_model_resolve(&found, name, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) == TERN_OK &&
+        tn_path_same(found, path))
+        typed = quote(name);
     tn_free(found);
     tn_free(name);
     return typed ? typed : quote(path);

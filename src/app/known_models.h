@@ -43,10 +43,14 @@ enum tn_model_places { TN_KNOWN_FOLDERS, TN_KNOWN_FOLDERS_AND_CURRENT };
 /* Reads the folders, not the files.  An unreadable folder counts as empty.  TERN_MEMORY. */
 tern_status tn_known_models_read(struct tn_known_models *out, enum tn_model_places places,
                                  struct tern_error *err);
+/* Index of the model with the name of n_name bytes; n: none. */
+size_t tn_known_models_find(const struct tn_known_models *models, const char *name, size_t n_name);
 /* Index of the model that a user means by its name, or by its number from 1; n: none. */
 size_t tn_known_models_pick(const struct tn_known_models *models, const char *answer);
 void tn_known_models_fini(struct tn_known_models *models);
 
+/* The name of the model that tern pull fetches by this name or a similar one; NULL: none. */
+const char *tn_fetchable_name(const char *named);
 /* The path for an argument that names a model: unchanged if a file or folder of this path exists,
  * else that of the model with this name.  *path is new memory (tn_free).  TERN_INPUT: a name that
  * no model has.  A path that does not exist is returned unchanged: opening it reports the error. */

@@ -62,9 +62,9 @@ static tern_status choose_fetched(struct menu *m, struct tern_error *err)
         const uint32_t best = tn_pull_best(estimates);
         m->fetched = best == UINT32_MAX ? NULL : tn_catalogue_models[best].name;
     }
-    for (size_t i = 0; i < m->known.n; i++)
-        if (m->fetched && strcmp(m->known.rows[i].name, m->fetched) == 0)
-            m->fetched = NULL;
+    if (m->fetched &&
+        tn_known_models_find(&m->known, m->fetched, strlen(m->fetched)) < m->known.n)
+        m->fetched = NULL;
     tn_free(machine);
     tn_free(estimates);
     return status;
@@ -74,8 +74,7 @@ static tern_status open_menu(struct menu *m, struct tern_error *err)
 {
     *m = (struct menu){0};
     tern_status status = tn_known_models_read(&m->known, TN_KNOWN_FOLDERS_AND_CURRENT, err);
-    while (m->i_demo < m->known.n && strcmp(m->known.rows[m->i_demo].name, demo) != 0)
-        m->i_demo++;
+    m->i_demo = tn_known_models_find(&m->known, demo, sizeof demo - 1);
     return status == TERN_OK ? choose_fetched(m, err) : status;
 }
 

@@ -6,6 +6,7 @@
 #include "options.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "plat/plat.h"
@@ -443,6 +444,14 @@ const struct tn_option_row tn_option_rows[] = {
 };
 const uint32_t tn_n_option_rows = TN_COUNT_OF(tn_option_rows);
 static_assert(TN_COUNT_OF(tn_option_rows) <= 128, "struct tn_options.given has a bit per row");
+
+const struct tn_option_row *tn_option_find(enum tn_command command, const char *name)
+{
+    for (uint32_t i = 0; i < tn_n_option_rows; i++)
+        if (tn_option_rows[i].commands >> command & 1 && strcmp(tn_option_rows[i].name, name) == 0)
+            return &tn_option_rows[i];
+    return NULL;
+}
 
 void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_out)
 {

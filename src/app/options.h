@@ -162,6 +162,12 @@ struct tn_options {
     uint64_t given[2]; /* bit i: row i of the table was on the command line */
 };
 
+/* The first argument that is not a flag; NULL: none. */
+static inline const char *tn_first_argument(const struct tn_options *o)
+{
+    return o->n_positional ? o->positional[0] : NULL;
+}
+
 enum tn_option_kind {
     TN_OPT_FLAG,   /* bool = true */
     TN_OPT_SET,    /* int64_t = low */
@@ -196,6 +202,8 @@ struct tn_option_row {
 extern const struct tn_option_row tn_option_rows[];
 extern const uint32_t tn_n_option_rows;
 
+/* The row of a flag by its name without dashes; NULL: the command has none. */
+const struct tn_option_row *tn_option_find(enum tn_command command, const char *name);
 /* "0 to 2", "above 0, at most 1", "one of f32, f16, q8"; "" if there is no limit. */
 void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_out);
 

@@ -154,14 +154,22 @@ bool tn_out_generated(const char *text, size_t n)
     return out_write(text, n, true);
 }
 
+/* Replaces the text by its wrapped rows, for a terminal and if there is memory for them. */
+static void wrap(struct tn_buf *rows, enum tn_stream stream, const char **text, size_t *n)
+{
+    if (tn_is_terminal(stream))
+        tn_flow_append(rows, *text, *n, tn_terminal_columns(), HANG);
+    if (rows->n_bytes > 0 && !rows->failed) {
+        *text = rows->data;
+        *n = rows->n_bytes;
+    }
+}
+
 bool tn_out_wrapped(const char *text, size_t n)
 {
     struct tn_buf rows = {0};
-    if (tn_is_terminal(TN_STDOUT))
-        tn_flow_append(&rows, text, n, tn_terminal_columns(), HANG);
-    const bool is_wrapped = rows.n_bytes > 0 && !rows.failed;
-    const bool is_open =
-        tn_out_generated(is_wrapped ? rows.data : text, is_wrapped ? rows.n_bytes : n);
+    wrap(&rows, TN_STDOUT, &text, &n);
+    const bool is_open = tn_out_generated(text, n);
     tn_buf_fini(&rows);
     return is_open;
 }
@@ -238,15 +246,11 @@ int tn_message_level(void)
     return message_level;
 }
 
-/* Wraps at words on a terminal, if there is memory for it. */
 static void write_wrapped(const char *text, size_t n, bool hide_controls)
 {
     struct tn_buf rows = {0};
-    if (tn_is_terminal(TN_STDERR))
-        tn_flow_append(&rows, text, n, tn_terminal_columns(), HANG);
-    const bool is_wrapped = rows.n_bytes > 0 && !rows.failed;
-    (void)write_text(TN_STDERR, is_wrapped ? rows.data : text, is_wrapped ? rows.n_bytes : n,
-                     hide_controls);
+    wrap(&rows, TN_STDERR, &text, &n);
+    (void)write_text(TN_STDERR, text, n, hide_controls);
     tn_buf_fini(&rows);
 }
 

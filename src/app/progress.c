@@ -15,7 +15,7 @@
 #define SHOW_AFTER_NS 500000000u
 #define REDRAW_NS 100000000u
 
-static struct {
+static struct progress {
     const char *what; /* NULL: no task */
     enum tn_progress_unit unit;
     bool lines;
@@ -33,17 +33,8 @@ void tn_progress_start(const char *what, enum tn_progress_unit unit, bool lines)
 {
     uint64_t now = tn_now_ns();
     tn_message_set_before(tn_progress_hide);
-    progress.what = what;
-    progress.unit = unit;
-    progress.lines = lines;
-    progress.n_before = 0;
-    progress.start_ns = now;
-    progress.drawn_ns = now;
-    progress.n_shown = 0;
-    progress.n_tenths = 0;
-    progress.n_done = progress.n_total = 0;
-    progress.step[0] = '\0';
-    progress.is_drawn = false;
+    progress = (struct progress){
+        .what = what, .unit = unit, .lines = lines, .start_ns = now, .drawn_ns = now};
 }
 
 void tn_progress_name_step(const char *text)
