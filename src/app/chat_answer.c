@@ -24,7 +24,7 @@ void tn_chat_say(const char *format, ...)
     va_end(args);
     tn_buf_append(&line, "\n", 1);
     if (line.failed)
-        tn_error_say(TERN_MEMORY, "no memory to say something");
+        tn_error_say(TERN_MEMORY, "no memory for a message");
     else
         tn_message_wrapped(line.data, line.n_bytes);
     tn_buf_fini(&line);
@@ -180,7 +180,7 @@ tern_status tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *ki
 static void say_if_empty(const struct tn_chat_state *chat, const struct tern_generate_result *g)
 {
     if (chat->on_terminal && g->stop == TERN_STOP_EOS && g->n_new <= 1)
-        tn_note_say("the model ends the answer here, without a word");
+        tn_note_say("the model ended its answer without any text");
 }
 
 /* Shows an answer. */

@@ -222,7 +222,7 @@ static void check_cache(const struct tn_chat_state *chat, const char *path)
         const uint32_t n = tn_chat_n_computed(chat, &ids);
         if (n < ids.n / 2)
             tn_note_say("%s: holds %u of the %zu tokens of the conversation; the rest is computed "
-                        "anew",
+                        "again",
                         path, n, ids.n);
     }
     tern_ids_free(&ids);

@@ -200,9 +200,7 @@ static tern_status embed_json_array(struct writer *w, const json_t *texts)
     for (size_t i = 0; i < json_array_size(texts); i++)
         if (!json_is_string(json_array_get(texts, i)))
             return tn_fail(w->err, TERN_USAGE,
-                           "standard input: element %zu of the array is no "
-                           "text",
-                           i);
+                           "standard input: element %zu of the array is not a text", i);
     w->place = "element";
     tn_progress_start("embedding", TN_PROGRESS_TEXTS, false);
     for (size_t i = 0; i < json_array_size(texts) && status == TERN_OK && tn_out_is_open(); i++) {
@@ -258,13 +256,13 @@ static tern_status check(const struct tn_embed *e, struct tern_error *err)
     if (o->search && !o->search[0])
         return tn_fail(err, TERN_USAGE, "--search \"\": the query is empty");
     if (o->search && (o->ids || o->raw_floats))
-        return tn_fail(err, TERN_USAGE, "--search prints passages: %s makes no sense with it",
+        return tn_fail(err, TERN_USAGE, "--search prints passages; it cannot be combined with %s",
                        o->ids ? "--ids" : "--raw");
     if (!o->search && (o->by_line || tn_options_given(o, n_top)))
-        return tn_fail(err, TERN_USAGE, "%s belongs to --search QUERY",
+        return tn_fail(err, TERN_USAGE, "%s needs --search QUERY",
                        o->by_line ? "--lines" : "--top");
     if (o->ids && (o->json || o->task))
-        return tn_fail(err, TERN_USAGE, "--ids is one text of ids: %s makes no sense with it",
+        return tn_fail(err, TERN_USAGE, "--ids is one text of ids; it cannot be combined with %s",
                        o->json ? "--json" : "--task");
     if (!o->search && e->n_files > 0 && (o->ids || o->json))
         return tn_fail(err, TERN_USAGE, "texts from \"%s\" and from %s: give one of them",

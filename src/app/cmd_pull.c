@@ -122,7 +122,7 @@ static tern_status is_there(bool *there, const struct job *job, struct tern_erro
 static void say_commands(const struct job *job, const struct tn_hub *hub)
 {
     const char *revision = job->known && job->known->revision[0] ? job->known->revision : "main";
-    tn_info_say("What to fetch, and then to type:");
+    tn_info_say("Download this, then run the command:");
     if (job->file[0])
         tn_info_say("  %s/%s/resolve/%s/%s", hub->endpoint.text, job->repository, revision,
                     job->file);

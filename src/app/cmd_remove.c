@@ -67,7 +67,7 @@ static tern_status remove_all(const char *name, struct tern_error *err)
                              ? remove_file(&removed, path, err)
                              : tn_fail(err, TERN_INPUT, TN_NO_MODELS_DIR);
     if (status == TERN_OK && tn_download_folder_remove(downloads, name, err))
-        tn_info_say("deleted what was downloaded of %s", name);
+        tn_info_say("deleted the download of %s", name);
     else if (status == TERN_OK && err->status != TERN_OK)
         status = err->status;
     else if (status == TERN_OK && !removed)

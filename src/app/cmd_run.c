@@ -54,7 +54,7 @@ static tern_status read_prompt(struct tn_buf *prompt, const struct tn_options *o
     tn_prompt_trim_newlines(prompt);
     if (tn_prompt_is_blank(prompt->data, prompt->n_bytes))
         return tn_fail(err, TERN_USAGE,
-                       "the prompt is empty; say something, or use --raw to let the model begin");
+                       "the prompt is empty; give a text, or use --raw to let the model begin");
     return TERN_OK;
 }
 
@@ -75,7 +75,7 @@ static tern_status check_prefix_cache(const char *path, struct tern_error *err)
     if (kind == TN_PATH_ABSENT || kind == TN_PATH_FILE)
         return TERN_OK;
     return tn_fail(err, TERN_OUTPUT, "%s: is %s, give the name of a file", path,
-                   kind == TN_PATH_DIR ? "a directory" : "no regular file");
+                   kind == TN_PATH_DIR ? "a directory" : "not a regular file");
 }
 
 /* The grammar of --schema; NULL without it. */

@@ -139,10 +139,10 @@ static tern_status check_flags(const struct tn_options *o, struct tern_error *er
                        : o->no_generation_prompt ? "--no-generation-prompt"
                                                  : "--template");
     if (o->as_chat && (o->special || o->no_bos))
-        return tn_fail(err, TERN_USAGE, "%s does not go with --chat",
+        return tn_fail(err, TERN_USAGE, "%s cannot be combined with --chat",
                        o->special ? "--special" : "--no-bos");
     if (o->as_text && o->pieces)
-        return tn_fail(err, TERN_USAGE, "--pieces does not go with --text");
+        return tn_fail(err, TERN_USAGE, "--pieces cannot be combined with --text");
     return tn_check_names(o, err);
 }
 

@@ -251,7 +251,7 @@ void tn_generator_load_cache(struct tn_generator *g, const char *path)
     struct tern_error err;
     if (tn_path_kind(path) != TN_PATH_ABSENT &&
         tern_session_load_cache(g->session, path, &err) != TERN_OK)
-        tn_note_say("the prompt is computed anew: %s", err.detail);
+        tn_note_say("the prompt is computed again: %s", err.detail);
 }
 
 tern_status tn_generator_save_cache(struct tn_generator *g, const char *path, uint32_t n_keep,

@@ -18,7 +18,7 @@ static const struct {
 } commands[] = {
     {"push", "tern uploads nothing: a model is one file, copy it"},
     {"models", "did you mean tern list?"},
-    {"ps", "nothing of tern runs in the background; tern probe shows what the machine has free"},
+    {"ps", "tern runs nothing in the background; tern probe shows the free memory"},
     {"cp", "a model is one file; copy it like any other"},
     {"create", "tern convert DIR makes a model file"},
     {"import", "tern convert DIR makes a model file"},

@@ -437,7 +437,7 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "times, speeds, memory at the end; --stats=json for programs"},
     {"quiet", 'q', TN_OPT_SET, SLOT(level), ALL, .low = (uint64_t)-1,
      .help = "only warnings and errors on standard error"},
-    {"verbose", 'v', TN_OPT_SET, SLOT(level), ALL, .low = 1, .help = "say more"},
+    {"verbose", 'v', TN_OPT_SET, SLOT(level), ALL, .low = 1, .help = "print more messages"},
     {"help", 'h', TN_OPT_FLAG, SLOT(help), ALL, .help = "this text"},
     {"version", 0, TN_OPT_FLAG, SLOT(version), ALL, .help = "version of the program",
      .hidden = true},

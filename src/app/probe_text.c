@@ -272,7 +272,7 @@ static void print_what_if(const struct tn_probe *p)
     if (machine && plan && p->model_name) {
         struct tern_plan_limits limits = p->limits;
         limits.ram_bytes = 0;
-        tn_out_text("\nwith so much available memory it would be\n");
+        tn_out_text("\nwith this much available memory the plan would be\n");
         for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
             struct tern_error err;
             *machine = p->machine;

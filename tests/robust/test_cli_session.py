@@ -343,7 +343,7 @@ class Caches(command.TestCase):
             self.assertEqual(again.out, result.out)
             if data:
                 self.assertIn(name, again.err)
-            self.assertIn("note: the prompt is computed anew", again.err)
+            self.assertIn("note: the prompt is computed again", again.err)
             self.assertEqual(self.stats(again)[0]["cached_tokens"], 0)
         self.assertIn("cache type", self.chat(["x"], "--session-cache", "--kv", "f16").err)
 

@@ -157,7 +157,7 @@ class Probe(command.TestCase):
     def test_table_for_people(self):
         text = self.ok("probe", command.model(), "--probe-root", root("v2-memory-max")).text
         for words in ("processor", "quota", "<- binds", "threads, decode", "context",
-                      "with so much available memory", "600M", "1.5G", "2G"):
+                      "with this much available memory", "600M", "1.5G", "2G"):
             self.assertIn(words, text)
         bound = [line for line in text.splitlines() if "<- binds" in line]
         self.assertEqual(len(bound), 1)
@@ -194,7 +194,7 @@ class Probe(command.TestCase):
                 found = json.loads(self.ok(*arguments, "--json").text)
                 self.assertEqual(found["memory"]["limited_by"], binds)
                 plan = found["plan"]
-                rows = self.ok(*arguments).text.split("it would be\n")[1].splitlines()
+                rows = self.ok(*arguments).text.split("the plan would be\n")[1].splitlines()
                 rows = {row.split()[0]: " ".join(row.split()[1:]) for row in rows}
                 if found["memory"]["available"] == 800 << 20:
                     self.assertTrue(rows["800M"].startswith(
@@ -208,7 +208,7 @@ class Probe(command.TestCase):
         with open(os.path.join(folder, "process.json"), "w", encoding="utf-8") as f:
             json.dump({"rlimit_as": 1000 << 20, "vm_size": 100 << 20, "page_size": 4096}, f)
         text = self.ok("probe", self.long_context(), "--probe-root", folder, "--ram", "700M").text
-        rows = text.split("it would be\n")[1].splitlines()
+        rows = text.split("the plan would be\n")[1].splitlines()
         self.assertNotIn("no more", rows[1])
         for row in rows[2:]:
             self.assertIn("no more than 900 MiB by rlimit_as: context", row)
