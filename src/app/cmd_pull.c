@@ -158,7 +158,7 @@ static void on_listing(void *arg, const struct tn_listing *listing, uint64_t n_p
                 tn_size_decimal((double)n_bytes).text, job->repository, listing->revision, present);
     if (job->known && job->known->licence[0])
         tn_info_say("licence: %s, see %s/%s", job->known->licence, tn_hub_address(),
-                    job->known->licence_page);
+                    tn_catalogue_licence_page(job->known));
 }
 
 static void on_retry(const struct tern_error *why, uint32_t seconds)

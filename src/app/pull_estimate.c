@@ -57,11 +57,10 @@ static double decode_rate(const struct tn_pull_machine *machine,
                           const struct tn_catalogue_model *model)
 {
     double rate = STREAM_SHARE * machine->stream_gb_s;
-    const bool is_int8 = strcmp(model->inputs, "int8") == 0;
     for (size_t i = 0; i < TN_COUNT_OF(products); i++)
         if (strcmp(products[i].level, machine->cpu_level) == 0)
-            rate = TN_MIN(rate, machine->n_threads *
-                                    (is_int8 ? products[i].int8 : products[i].bits16));
+            rate = TN_MIN(rate, machine->n_threads * (model->has_int8_inputs ? products[i].int8
+                                                                             : products[i].bits16));
     return rate;
 }
 

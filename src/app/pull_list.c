@@ -41,7 +41,7 @@ static void append_licences(struct tn_buf *out)
         const struct tn_catalogue_model *model = &tn_catalogue_models[i];
         tn_buf_printf(out, "  %-21s  %-18s  %-10s  %s\n", model->name,
                       model->licence[0] ? model->licence : "not known",
-                      model->sha256[0] ? "" : "unverified", model->licence_page);
+                      model->sha256[0] ? "" : "unverified", tn_catalogue_licence_page(model));
     }
 }
 

@@ -5,7 +5,7 @@
 #include "hub/catalogue.h"
 
 #include <ctype.h>
-#include <stdbool.h>
+#include <stddef.h>
 
 static bool is_same_text(const char *a, const char *b)
 {
@@ -24,6 +24,11 @@ const struct tn_catalogue_model *tn_catalogue_find(const char *typed)
             return model;
     }
     return NULL;
+}
+
+const char *tn_catalogue_licence_page(const struct tn_catalogue_model *model)
+{
+    return model->licence_page ? model->licence_page : model->repository;
 }
 
 uint64_t tn_catalogue_download_bytes(const struct tn_catalogue_model *model)

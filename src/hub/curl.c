@@ -71,12 +71,12 @@ tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
 
 /* ---- a transfer ---- */
 
-static tern_status interrupted(struct tern_error *err)
+tern_status tn_pull_fail_interrupted(struct tern_error *err)
 {
     return tn_fail(err, TERN_INTERRUPTED, "interrupted; the same command continues the download");
 }
 
-static bool is_interrupted(void)
+bool tn_pull_is_interrupted(void)
 {
     return tn_interrupt_count() > 0 || tn_terminate_requested();
 }
@@ -113,9 +113,9 @@ static const char *without_code(const char *text)
 static tern_status finish_transfer(struct tn_transfer *transfer, struct tern_error *err)
 {
     char text[256];
-    if (is_interrupted()) {
+    if (tn_pull_is_interrupted()) {
         tn_transfer_abort(transfer);
-        return interrupted(err);
+        return tn_pull_fail_interrupted(err);
     }
     const int code = tn_process_wait(transfer->process, text, sizeof text);
     transfer->process = NULL;
@@ -124,8 +124,8 @@ static tern_status finish_transfer(struct tn_transfer *transfer, struct tern_err
     transfer->failure = failure_of(code);
     if (code == 0)
         return tn_ok(err);
-    if (is_interrupted()) /* curl got the Ctrl-C first */
-        return interrupted(err);
+    if (tn_pull_is_interrupted()) /* curl got the Ctrl-C first */
+        return tn_pull_fail_interrupted(err);
     if (text[0])
         return tn_fail(err, TERN_NETWORK, "curl: %s (code %d)", without_code(text), code);
     return tn_fail(err, TERN_NETWORK, "curl ended with code %d", code);

@@ -36,6 +36,11 @@ struct tn_buf;
 tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
                            struct tern_error *err);
 
+/* Whether the user or the system requests the program to end. */
+bool tn_pull_is_interrupted(void);
+/* TERN_INTERRUPTED, with the advice to repeat the command. */
+tern_status tn_pull_fail_interrupted(struct tern_error *err);
+
 /* Why a transfer failed, which decides whether another may succeed. */
 enum tn_failure {
     TN_FAILURE_LASTING,

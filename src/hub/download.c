@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "hub/curl.h"
 #include "plat/plat.h"
 
 #define PIECE_BYTES ((size_t)1 << 20)
@@ -41,11 +42,8 @@ static tern_status hash_bytes(struct download *d, struct tn_file *file, uint64_t
         piece ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory to read \"%s\"", d->part);
     while (status == TERN_OK && d->n_done < n_bytes) {
         const size_t n = (size_t)TN_MIN(n_bytes - d->n_done, PIECE_BYTES);
-        if (tn_interrupt_count() > 0 || tn_terminate_requested())
-            status = tn_fail(err, TERN_INTERRUPTED,
-                             "interrupted; the same command continues the download");
-        else
-            status = tn_file_read_at(file, d->n_done, piece, n, err);
+        status = tn_pull_is_interrupted() ? tn_pull_fail_interrupted(err)
+                                          : tn_file_read_at(file, d->n_done, piece, n, err);
         if (status == TERN_OK) {
             tn_sha256_update(&d->sha, piece, n);
             d->n_done += n;

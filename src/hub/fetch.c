@@ -211,11 +211,6 @@ static tern_status attempt(struct attempt *a, const char *address, struct tern_e
 
 /* ---- attempts ---- */
 
-static bool is_interrupted(void)
-{
-    return tn_interrupt_count() > 0 || tn_terminate_requested();
-}
-
 /* False: interrupted. */
 static bool wait_to_retry(const struct tn_hub *hub, uint32_t seconds,
                           const struct tern_error *why)
@@ -224,9 +219,9 @@ static bool wait_to_retry(const struct tn_hub *hub, uint32_t seconds,
     if (hub->on_retry && why)
         hub->on_retry(why, seconds);
     const uint64_t end = tn_now_ns() + (uint64_t)seconds * 1000000000u;
-    while (tn_now_ns() < end && !is_interrupted())
+    while (tn_now_ns() < end && !tn_pull_is_interrupted())
         tn_wait_on(&never, 0, 100000000u);
-    return !is_interrupted();
+    return !tn_pull_is_interrupted();
 }
 
 tern_status tn_fetch(const struct tn_hub *hub, const char *url, const char *repository,
@@ -237,8 +232,7 @@ tern_status tn_fetch(const struct tn_hub *hub, const char *url, const char *repo
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < TN_FETCH_ATTEMPTS; i++) {
         if (i > 0 && !wait_to_retry(hub, TN_MAX(a.retry_after_s, 1u << (i - 1)), err))
-            return tn_fail(err, TERN_INTERRUPTED,
-                           "interrupted; the same command continues the download");
+            return tn_pull_fail_interrupted(err);
         status = attempt(&a, url, err);
         if (status != TERN_NETWORK || !a.is_transient)
             return status;

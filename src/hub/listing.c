@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -142,25 +143,13 @@ static const char *choose(const struct tn_listing *listing, const char *reposito
     return NULL;
 }
 
-static int by_name(const struct tn_listed_file *a, const struct tn_listed_file *b)
-{
-    return strcmp(a->name, b->name);
-}
-
 /* Small files first, so that errors are found early; parts in order. */
-static void sort(struct tn_listing *listing)
+static int in_order(const void *a, const void *b)
 {
-    for (uint32_t i = 1; i < listing->n; i++)
-        for (uint32_t k = i; k > 0; k--) {
-            struct tn_listed_file *a = &listing->files[k - 1], *b = &listing->files[k];
-            const bool a_is_large = tn_hub_file_kind(a->name) == TN_HUB_SAFETENSORS;
-            const bool b_is_large = tn_hub_file_kind(b->name) == TN_HUB_SAFETENSORS;
-            if (a_is_large == b_is_large ? by_name(a, b) <= 0 : b_is_large)
-                break;
-            const struct tn_listed_file file = *a;
-            *a = *b;
-            *b = file;
-        }
+    const struct tn_listed_file *x = a, *y = b;
+    const bool x_is_large = tn_hub_file_kind(x->name) == TN_HUB_SAFETENSORS;
+    const bool y_is_large = tn_hub_file_kind(y->name) == TN_HUB_SAFETENSORS;
+    return x_is_large != y_is_large ? x_is_large - y_is_large : strcmp(x->name, y->name);
 }
 
 /* Each name must occur once, and all parts of a split file. */
@@ -171,7 +160,7 @@ static tern_status check_names(const struct tn_listing *listing, const char *rep
     for (uint32_t i = 0; i < listing->n; i++) {
         const struct tn_listed_file *file = &listing->files[i];
         (void)tn_gguf_part(file->name, &n_parts);
-        if (i > 0 && by_name(file - 1, file) == 0)
+        if (i > 0 && strcmp(file[-1].name, file->name) == 0)
             return tn_fail(err, TERN_NETWORK, "%s: the hub lists \"%s\" twice", repository,
                            file->name);
     }
@@ -211,7 +200,8 @@ static tern_status choose_files(struct tn_listing *listing, const char *reposito
     if (n > TN_MAX_MODEL_FILES)
         return tn_fail(err, TERN_NETWORK, "%s: a model of %u files; at most %u are fetched",
                        repository, n, TN_MAX_MODEL_FILES);
-    sort(listing);
+    if (n)
+        qsort(listing->files, n, sizeof *listing->files, in_order);
     return check_names(listing, repository, err);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "base/utf8.h"
 
 /* ---- repositories ---- */
@@ -21,10 +22,7 @@ static bool is_repository_part(const char *text, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!isalnum((unsigned char)text[i]) && (!text[i] || !strchr("-_.", text[i])))
             return false;
-    for (size_t i = 0; i + 1 < n; i++)
-        if (text[i] == '.' && text[i + 1] == '.')
-            return false;
-    return true;
+    return tn_text_find(text, n, 0, "..") == n;
 }
 
 tern_status tn_repository_name_parse(struct tn_repository_name *out, const char *typed,

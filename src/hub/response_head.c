@@ -10,6 +10,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 
 struct line {
     const char *text;
@@ -60,15 +61,6 @@ static uint64_t number_of(const char *text, size_t n, uint64_t otherwise)
     return i > 0 ? number : otherwise;
 }
 
-static bool holds(const char *text, size_t n, const char *part)
-{
-    const size_t n_part = strlen(part);
-    for (size_t i = 0; i + n_part <= n; i++)
-        if (memcmp(text + i, part, n_part) == 0)
-            return true;
-    return false;
-}
-
 static void read_header(struct tn_response_head *out, const struct line *line)
 {
     size_t n;
@@ -86,7 +78,7 @@ static void read_header(struct tn_response_head *out, const struct line *line)
         const uint64_t seconds = number_of(value, n, 0);
         out->retry_after_s = seconds < UINT32_MAX ? (uint32_t)seconds : UINT32_MAX;
     } else if ((value = value_of(line, "link", &n)) != NULL) {
-        out->has_next_page = holds(value, n, "rel=\"next\"");
+        out->has_next_page = tn_text_find(value, n, 0, "rel=\"next\"") < n;
     }
 }
 

@@ -8,25 +8,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include <stdio.h>
 #include <string.h>
 
 #include "hub/catalogue.h"
-#include "tern/version.h"
 
 static void assert_hex_or_empty(const char *text, size_t n)
 {
     const size_t n_text = strlen(text);
     assert_true(n_text == 0 || n_text == n);
     assert_int_equal(strspn(text, "0123456789abcdef"), n_text);
-}
-
-/* "1.2.3" as a comparable number. */
-static unsigned long version_number(const char *text)
-{
-    unsigned major, minor, patch;
-    assert_int_equal(sscanf(text, "%u.%u.%u", &major, &minor, &patch), 3);
-    return major * 1000000ul + minor * 1000ul + patch;
 }
 
 static void rows_are_well_formed(void **state)
@@ -41,8 +31,7 @@ static void rows_are_well_formed(void **state)
         assert_hex_or_empty(m->sha256, 64);
         assert_true(m->file[0] == '\0' || strcmp(m->file + strlen(m->file) - 5, ".gguf") == 0);
         assert_true((m->file_bytes == 0) != (m->about_bytes == 0));
-        assert_true(m->good_for[0] && m->family[0] && m->inputs[0]);
-        assert_true(version_number(m->least_version) <= version_number(TERN_VERSION_STRING));
+        assert_true(m->good_for[0]);
         assert_true(m->tern_bytes > 0 && m->token_bytes > 0 && m->token_bytes < m->tern_bytes);
         /* The converted file is never much larger than its source. */
         assert_true(m->tern_bytes < tn_catalogue_download_bytes(m) / 100 * 115);
