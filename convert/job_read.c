@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "base/utf8.h"
 #include "convert/gguf/gguf.h"
 #include "convert/gguf/gguf_import.h"
@@ -112,9 +113,8 @@ static void cut_ending(char *name)
 {
     unsigned first, n;
     int n_read = 0;
-    size_t length = strlen(name);
-    if (length > 5 && strcmp(name + length - 5, ".gguf") == 0)
-        name[length -= 5] = '\0';
+    const size_t n_stem = tn_text_n_stem(name, ".gguf"), length = n_stem ? n_stem : strlen(name);
+    name[length] = '\0';
     if (length > 15 && sscanf(name + length - 15, "-%5u-of-%5u%n", &first, &n, &n_read) == 2 &&
         n_read == 15)
         name[length - 15] = '\0';
@@ -233,7 +233,8 @@ static tern_status correct_template(struct tn_job *j)
         "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
         "message['role'] | capitalize + ': '+ message['content'] | trim + '<|eot_id|>' %}"
         "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}";
-    if (!tn_template_holds(j->template_source, j->n_template_source, "BITNETAssistant"))
+    const size_t n = j->n_template_source;
+    if (tn_text_find(j->template_source, n, 0, "BITNETAssistant") == n)
         return TERN_OK;
     tn_job_say(j, TERN_CONVERT_WARNING,
                "the chat template in the file is not that of BitNet 2B-4T; the published one is "

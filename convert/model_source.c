@@ -243,12 +243,9 @@ tern_status tn_model_source_template(char **text, size_t *n, const char **from,
     tern_status status = tn_template_check(key, source, *n, err);
     if (status != TERN_OK)
         return status;
-    *text = tn_alloc(*n + 1);
-    if (!*text)
-        return tn_fail(err, TERN_MEMORY, "no memory for a chat template of %zu bytes", *n);
-    memcpy(*text, source, *n);
-    (*text)[*n] = '\0';
-    return TERN_OK;
+    *text = tn_copy_bytes(source, *n);
+    return *text ? TERN_OK
+                 : tn_fail(err, TERN_MEMORY, "no memory for a chat template of %zu bytes", *n);
 }
 
 void tn_model_source_close(struct tn_model_source *out)

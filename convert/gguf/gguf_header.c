@@ -174,18 +174,6 @@ static tern_status check_bool(struct cursor *c, uint64_t value)
                    c->part->input.name, c->place, (unsigned long long)value);
 }
 
-static float float_of(uint64_t bits)
-{
-    return tn_f32_from_bits((uint32_t)bits);
-}
-
-static double double_of(uint64_t bits)
-{
-    double d;
-    memcpy(&d, &bits, sizeof d);
-    return d;
-}
-
 /* A value of fixed size. */
 static tern_status take_number(struct cursor *c, struct tn_gguf_key *key)
 {
@@ -210,10 +198,10 @@ static tern_status take_number(struct cursor *c, struct tn_gguf_key *key)
         key->value.i = (int64_t)bits;
         break;
     case TN_GGUF_F32:
-        key->value.f = (double)float_of(bits);
+        key->value.f = (double)tn_f32_from_bits((uint32_t)bits);
         break;
     case TN_GGUF_F64:
-        key->value.f = double_of(bits);
+        memcpy(&key->value.f, &bits, sizeof bits);
         break;
     default:
         key->value.u = bits;

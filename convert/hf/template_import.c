@@ -133,15 +133,6 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
     return status;
 }
 
-bool tn_template_holds(const char *source, size_t n, const char *mark)
-{
-    const size_t n_mark = strlen(mark);
-    for (size_t i = 0; i + n_mark <= n; i++)
-        if (memcmp(source + i, mark, n_mark) == 0)
-            return true;
-    return false;
-}
-
 static void add_stop_id(void *stop_ids, uint32_t id)
 {
     (void)tn_stop_ids_add(stop_ids, id); /* full: 64 others end the answer */

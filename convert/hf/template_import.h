@@ -22,9 +22,6 @@ tern_status tn_template_check(const char *from, const char *text, size_t n, stru
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
                              struct tern_error *err);
 
-/* Whether the source of a template contains `mark`. */
-bool tn_template_holds(const char *source, size_t n, const char *mark);
-
 /* Evidence of the tokens that end an answer, in addition to the ids that the source names. */
 struct tn_answer_ends {
     const char *template; /* source of the chat template; NULL: none */

@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "base/utf8.h"
 #include "hints.h"
 #include "nearest.h"
@@ -427,14 +428,7 @@ static enum tn_command implied_command(const struct parser *p)
 /* Whether the name ends like those of models. */
 static bool has_model_suffix(const char *name)
 {
-    static const char *const suffixes[] = {".tern", ".gguf"};
-    const size_t n = strlen(name);
-    for (size_t i = 0; i < TN_COUNT_OF(suffixes); i++) {
-        const size_t n_suffix = strlen(suffixes[i]);
-        if (n > n_suffix && strcmp(name + n - n_suffix, suffixes[i]) == 0)
-            return true;
-    }
-    return false;
+    return tn_text_n_stem(name, ".tern") > 0 || tn_text_n_stem(name, ".gguf") > 0;
 }
 
 static tern_status unknown_command(struct parser *p, const char *word, enum tn_path_kind kind)

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "idlist.h"
 #include "output.h"
 #include "plat/plat.h"
@@ -29,12 +30,9 @@ struct logits {
 /* Only rows of logits may be replaced; other files belong to the user. */
 static tern_status check_replaceable(const char *path, struct tern_error *err)
 {
-    static const char suffix[] = ".f32";
-    const size_t n = strlen(path), n_suffix = sizeof suffix - 1;
     struct tn_file *file;
-    if ((n > n_suffix && strcmp(path + n - n_suffix, suffix) == 0) ||
-        tn_path_kind(path) != TN_PATH_FILE || !tn_path_is_replaceable(path) ||
-        tn_file_open_read(&file, path, NULL) != TERN_OK)
+    if (tn_text_n_stem(path, ".f32") > 0 || tn_path_kind(path) != TN_PATH_FILE ||
+        !tn_path_is_replaceable(path) || tn_file_open_read(&file, path, NULL) != TERN_OK)
         return TERN_OK;
     const uint64_t n_bytes = tn_file_size(file);
     tn_file_close(file);

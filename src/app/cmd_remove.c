@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "hub/download_folder.h"
 #include "known_models.h"
 #include "output.h"
@@ -18,9 +19,8 @@
 /* A name of the list, with or without its extension; never a path. */
 static tern_status check_name(struct tn_buf *name, const char *typed, struct tern_error *err)
 {
-    const size_t n = strlen(typed);
-    const size_t n_suffix = n > 5 && strcmp(typed + n - 5, ".tern") == 0 ? 5 : 0;
-    tn_buf_append(name, typed, n - n_suffix);
+    const size_t n_stem = tn_text_n_stem(typed, ".tern");
+    tn_buf_append(name, typed, n_stem ? n_stem : strlen(typed));
     if (name->failed)
         return tn_fail(err, TERN_MEMORY, "no memory for a name");
     if (!tn_file_name_is_harmless(tn_buf_text(name)))

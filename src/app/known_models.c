@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "hints.h"
 #include "hub/catalogue.h"
 #include "nearest.h"
@@ -68,13 +69,6 @@ struct walk {
     bool is_short; /* out of memory */
 };
 
-/* Length of a file's name without its extension; 0: not a model. */
-static size_t name_length(const char *file_name)
-{
-    const size_t n = strlen(file_name), n_ending = sizeof ENDING - 1;
-    return n > n_ending && strcmp(file_name + n - n_ending, ENDING) == 0 ? n - n_ending : 0;
-}
-
 size_t tn_known_models_find(const struct tn_known_models *m, const char *name, size_t n_name)
 {
     size_t i = 0;
@@ -97,7 +91,7 @@ static bool visit_file(void *arg, const char *file_name)
 {
     struct walk *w = arg;
     struct tn_known_models *m = w->models;
-    const size_t n = name_length(file_name);
+    const size_t n = tn_text_n_stem(file_name, ENDING);
     if (n == 0 || tn_known_models_find(m, file_name, n) < m->n)
         return true;
     struct tn_known_model row = {tn_copy_text(file_name), tn_path_join(w->folder, file_name)};
@@ -214,13 +208,13 @@ static tern_status find_name(char **path, const char *named, enum tn_model_place
                              struct tern_error *err)
 {
     struct tn_known_models m;
-    const size_t n_ending = name_length(named);
-    const size_t n = n_ending ? n_ending : strlen(named);
+    const size_t n_stem = tn_text_n_stem(named, ENDING);
+    const size_t n = n_stem ? n_stem : strlen(named);
     tern_status status = tn_known_models_read(&m, places, err);
     if (status != TERN_OK)
         return status;
     const size_t i = tn_known_models_find(&m, named, n);
-    if (i < m.n || n_ending)
+    if (i < m.n || n_stem)
         *path = tn_copy_text(i < m.n ? m.rows[i].path : named);
     else
         status = unknown_name(&m, named, err);
@@ -280,7 +274,7 @@ char *tn_model_typed_name(const char *path)
 {
     char *found = NULL, *typed = NULL;
     char *name = tn_path_stem(path, ENDING);
-    if (name && name_length(tn_path_name(path)) > 0 &&
+    if (name && tn_text_n_stem(tn_path_name(path), ENDING) > 0 &&
         tn_model_resolve(&found, name, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) == TERN_OK &&
         tn_path_same(found, path))
         typed = quote(name);

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "choose_model.h"
 #include "converting.h"
 #include "known_models.h"
@@ -105,11 +106,9 @@ static bool is_name(const char *argument)
 
 bool tn_argument_is_model(const char *argument)
 {
-    static const char suffix[] = ".tern";
-    const size_t n = strlen(argument), n_suffix = sizeof suffix - 1;
     unsigned char magic[sizeof TERN_FILE_MAGIC - 1];
     struct tn_file *file;
-    if (n > n_suffix && strcmp(argument + n - n_suffix, suffix) == 0)
+    if (tn_text_n_stem(argument, ".tern") > 0)
         return true;
     if (tn_path_kind(argument) != TN_PATH_FILE)
         return is_name(argument);

@@ -28,6 +28,12 @@ size_t tn_text_trimmed(const char *text, size_t n)
     return n;
 }
 
+size_t tn_text_n_stem(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), n_ending = strlen(ending);
+    return n > n_ending && strcmp(text + n - n_ending, ending) == 0 ? n - n_ending : 0;
+}
+
 size_t tn_text_find(const char *text, size_t n, size_t at, const char *word)
 {
     const size_t n_word = strlen(word);

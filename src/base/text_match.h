@@ -15,6 +15,8 @@ bool tn_is_space(char ch);
 size_t tn_text_n_space(const char *text, size_t n);
 /* Bytes without the white space at the end. */
 size_t tn_text_trimmed(const char *text, size_t n);
+/* Bytes before `ending`, with which the text ends; 0: it does not, or has no more. */
+size_t tn_text_n_stem(const char *text, const char *ending);
 /* Offset of the first occurrence of `word` at or after `at`; n: none. */
 size_t tn_text_find(const char *text, size_t n, size_t at, const char *word);
 /* Bytes at the end, as many as possible, that may be the start of `word`, which is not complete. */

@@ -33,14 +33,10 @@ static bool holds_number(const json_t *list)
 
 static bool push_id(struct tern_ids *ids, uint32_t id)
 {
-    if (ids->n == ids->capacity) {
-        const size_t capacity = 2 * ids->capacity + 64;
-        uint32_t *more = tn_realloc(ids->ids, capacity * sizeof *more);
-        if (!more)
-            return false;
-        ids->ids = more;
-        ids->capacity = capacity;
-    }
+    uint32_t *more = tn_grow(ids->ids, sizeof *more, ids->n, &ids->capacity);
+    if (!more)
+        return false;
+    ids->ids = more;
     ids->ids[ids->n++] = id;
     return true;
 }
