@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Chooses the small layout if the source has a type below 2 bits, if fast would not fit into
- * memory, or if decoding is limited by memory for longer than small takes to unpack.
+ * memory, or if fewer bytes gain more time than unpacking takes.
  */
 #include "convert/pack_choice.h"
 
@@ -67,14 +67,16 @@ static tern_status measure_rates(struct tern_pack_rates *out, const struct tern_
     return status;
 }
 
-/* Nanoseconds per weight read once.  Reading and multiplying in 2 bits overlap; small weights are
- * taken as multiplied after reading and unpacking, although some products overlap with both. */
+/* Nanoseconds per weight read once; reading and multiplying overlap. */
+static double ns_of(double bytes, double stream_gb_s, double gw_s)
+{
+    return TN_MAX(bytes / stream_gb_s, 1 / gw_s);
+}
+
 static bool is_small_faster(const struct tern_pack_rates *r)
 {
-    const double fast = TN_MAX(FAST_BYTES / r->stream_gb_s, 1 / r->fast_gw_s);
-    const double small =
-        TN_MAX(SMALL_BYTES / r->stream_gb_s + 1 / r->fast_gw_s, 1 / r->small_gw_s);
-    return small < (1 - MIN_GAIN) * fast;
+    return ns_of(SMALL_BYTES, r->stream_gb_s, r->small_gw_s) <
+           (1 - MIN_GAIN) * ns_of(FAST_BYTES, r->stream_gb_s, r->fast_gw_s);
 }
 
 /* Decides by memory, then by speed. */

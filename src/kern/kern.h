@@ -55,7 +55,7 @@ typedef void tn_lut_t2_fn(void *lut, const int8_t *x, uint32_t cols);
 
 /* gemv_t2_i8: dst[r] = sum over c of W[row_begin + r][c] * x[c], unscaled, without multiplication.
  *   dst        [64] row_end - row_begin sums
- *   w          layout T2
+ *   w          in T2 or T5
  *   row_begin  multiple of TERN_T2_BAND_ROWS;  row_end likewise, or the number of rows of w, padded
  *   lut        written by lut_t2 of this level for x */
 typedef void tn_gemv_t2_i8_fn(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,

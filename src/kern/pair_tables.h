@@ -17,7 +17,8 @@
 
 #include <string.h>
 
-#include "kern/ternary_layout.h"
+#define T5_WORD_BYTES PART_ROWS
+#include "kern/tiles.h"
 
 #define BATCH_COLS (2 * BATCH_PAIRS)
 #define PARTS (64 / PART_ROWS) /* per line of 64 bytes */
@@ -37,42 +38,42 @@ static TN_ALWAYS_INLINE void lut_t2(uint8_t *lut, const int8_t *x, uint32_t cols
 
 /* 128 columns of one part of a tile.  Each part requests its share of the lines ahead. */
 static TN_ALWAYS_INLINE void t2_add_part(struct wide *sum, const uint8_t *run, uint32_t part,
-                                         const uint8_t *table)
+                                         const uint8_t *table, struct lines lines)
 {
     struct wide s = *sum;
-    for (uint32_t b = 0; b < RUN_BATCHES; b++, run += 4 * 64, table += BATCH_BYTES) {
+    for (uint32_t b = 0; b < RUN_BATCHES;
+         b++, run += 4 * 64, table += BATCH_BYTES, lines = lines_from(lines, 4)) {
         for (uint32_t line = part; line < 4; line += PARTS)
-            tn_request(run + 64 * line, TN_PREFETCH_OF(T2_I8));
+            request_line(lines, line);
         t2_batch(&s, run + PART_ROWS * part, table);
     }
     *sum = s;
 }
 
 /* The tables of a run stay in the first-level cache for the 4 tiles of a band. */
-static void t2_band(int32_t *dst, const uint8_t *run, uint32_t n_tiles, uint32_t n_runs,
-                    const uint8_t *lut)
+static TN_ALWAYS_INLINE void t2_band(int32_t *dst, const struct tn_ternary *w, uint32_t row,
+                                     const uint8_t *lut, uint8_t *unpacked)
 {
+    const uint32_t n_tiles = t2_band_tiles(w, row), n_runs = t2_runs(w);
     memset(dst, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *dst);
-    for (uint32_t n; n_runs > 0; n_runs -= n) {
+    for (uint32_t i = 0, n; i < n_runs; i += n) {
         struct wide s[TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS][PARTS];
         memset(s, 0, sizeof s);
-        n = TN_MIN(n_runs, WIDE_RUNS);
-        for (uint32_t i = 0; i < n; i++, lut += RUN_BATCHES * BATCH_BYTES)
-            for (uint32_t t = 0; t < n_tiles; t++, run += T2_RUN_BYTES)
+        n = TN_MIN(n_runs - i, WIDE_RUNS);
+        for (uint32_t k = i; k < i + n; k++, lut += RUN_BATCHES * BATCH_BYTES) {
+            const struct tiles tiles =
+                tiles_at(w, row, k * TERN_T2_COL_ALIGN, TN_PREFETCH_OF(T2_I8), unpacked);
+            for (uint32_t t = 0; t < n_tiles; t++) {
+                const struct tile tile = tile_at(&tiles, t);
                 for (uint32_t part = 0; part < PARTS; part++)
-                    t2_add_part(&s[t][part], run, part, lut);
+                    t2_add_part(&s[t][part], tile.codes, part, lut, tile.lines);
+            }
+        }
         for (uint32_t t = 0; t < n_tiles; t++)
             for (uint32_t part = 0; part < PARTS; part++)
                 flush(dst + TERN_T2_TILE_ROWS * t + PART_ROWS * part, &s[t][part],
                       n * RUN_BATCHES);
     }
-}
-
-static TN_ALWAYS_INLINE void gemv_t2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
-                                     uint32_t row_end, const uint8_t *lut)
-{
-    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)
-        t2_band(dst + (row - row_begin), t2_run(w, row, 0), t2_band_tiles(w, row), t2_runs(w), lut);
 }
 
 /* ---- C2: a block of 64 bytes of a column is 256 rows, PARTS parts of 4 fields ---- */
@@ -139,11 +140,7 @@ static TN_ALWAYS_INLINE void gemv_c2(int32_t *dst, const struct c2_list *list, u
     {                                                                                              \
         lut_t2(lut, x, cols);                                                                      \
     }                                                                                              \
-    void tn_gemv_t2_i8_##isa(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,         \
-                             uint32_t row_end, const void *lut)                                    \
-    {                                                                                              \
-        gemv_t2(dst, w, row_begin, row_end, lut);                                                  \
-    }                                                                                              \
+    TILES_GEMV_I8_DEFINE(isa)                                                                      \
     void tn_gemv_c2_i8_##isa(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,         \
                              uint32_t row_end, const uint32_t *cols, const int8_t *x,              \
                              uint32_t n_cols)                                                      \

@@ -27,22 +27,17 @@ static TN_ALWAYS_INLINE void x16_band(float *y, size_t y_stride, const struct tn
     for (uint32_t t = 0; t < n; t++)
         memset(y + t * y_stride, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *y);
     for (uint32_t col = 0; col < w->cols; col += n_cols) {
-        const struct tiles tiles = tiles_at(w, row, col, unpacked);
-        const uint8_t *tile = tiles.codes;
-        struct lines lines = {tiles.source,
-                              unpacked ? TN_PREFETCH_OF(T5_X) : TN_PREFETCH_OF(T2_X16)};
+        const struct tiles tiles = tiles_at(w, row, col, TN_PREFETCH_OF(T2_X16), unpacked);
         size_t at = first_scale + (size_t)(col / m->group) * n_tiles * 64;
         for (uint32_t t = 0; t < n; t++)
             take_digits(&digits[t], x[t].high + col, x[t].low + col, n_cols);
-        for (uint32_t i = 0; i < n_tiles; i++, tile += T2_RUN_BYTES, at += 64) {
+        for (uint32_t i = 0; i < n_tiles; i++, at += 64) {
             _Alignas(64) float scales[64];
-            if (unpacked)
-                unpack_tile(unpacked + i * T2_RUN_BYTES, lines.at, col);
+            const struct tile tile = tile_at(&tiles, i);
             if (n == 1)
-                sum_tile(sum[0], tile, n_cols / 4, digits, lines);
+                sum_tile(sum[0], tile.codes, n_cols / 4, digits, tile.lines);
             else
-                sum_tiles(sum, tile, n_cols / 4, digits, n, lines);
-            lines.at += tiles.source_step;
+                sum_tiles(sum, tile.codes, n_cols / 4, digits, n, tile.lines);
             tn_request(x16_scale_at(m, at), TN_PREFETCH_OF(SCALES));
             x16_scales(scales, m, at);
             for (uint32_t t = 0; t < n; t++)

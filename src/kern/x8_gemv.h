@@ -27,25 +27,21 @@ static TN_ALWAYS_INLINE void x8_band(float *y, size_t y_stride, const struct tn_
     for (uint32_t t = 0; t < n; t++)
         memset(y + t * y_stride, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *y);
     for (uint32_t col = 0; col < w->cols; col += n_cols) {
-        const struct tiles tiles = tiles_at(w, row, col, unpacked);
-        const uint8_t *tile = tiles.codes;
-        struct lines lines = {tiles.source,
-                              unpacked ? TN_PREFETCH_OF(T5_X) : TN_PREFETCH_OF(T2_X8)};
+        const struct tiles tiles = tiles_at(w, row, col, TN_PREFETCH_OF(T2_X8), unpacked);
         size_t at = first_scale + (size_t)(col / m->group) * n_tiles * 64;
         struct x8 x[TN_X8_FEW];
         for (uint32_t t = 0; t < n; t++) {
             x[t] = x8_of(x8 + t * TN_X8_BYTES(w->cols), w->cols, col);
             x8_take(&digits[t], &x[t], n_cols);
         }
-        for (uint32_t i = 0; i < n_tiles; i++, tile += T2_RUN_BYTES, at += 64) {
+        for (uint32_t i = 0; i < n_tiles; i++, at += 64) {
             _Alignas(64) float scales[64];
-            if (unpacked)
-                unpack_tile(unpacked + i * T2_RUN_BYTES, lines.at, col);
+            const struct tile tile = tile_at(&tiles, i);
             if (n == 1)
-                x8_sum_tile(sum[0], tile, n_cols / TN_X8_BLOCK, digits, x, lines);
+                x8_sum_tile(sum[0], tile.codes, n_cols / TN_X8_BLOCK, digits, x, tile.lines);
             else
-                x8_sum_tiles(sum, tile, n_cols / TN_X8_BLOCK, digits, x, n, lines);
-            lines.at += tiles.source_step;
+                x8_sum_tiles(sum, tile.codes, n_cols / TN_X8_BLOCK, digits, x, n,
+                             tile.lines);
             tn_request(x16_scale_at(m, at), TN_PREFETCH_OF(SCALES));
             x16_scales(scales, m, at);
             for (uint32_t t = 0; t < n; t++)

@@ -21,30 +21,25 @@
 #define N_PASSES 64u
 #define N_BEST 5
 
-/* A band of weights, all 0: the time does not depend on their values. */
+/* A band of weights: the time does not depend on their values. */
 struct band {
     const struct tn_kernels *kernels;
-    bool int8_inputs, is_small;
-    uint8_t *t2, *t5;  /* [N_RUNS] runs */
+    bool int8_inputs;
+    uint32_t layout;
+    uint8_t *weights; /* enough for either layout */
     uint16_t *scales;
-    uint8_t *input;    /* in the format its kernel expects */
-    uint8_t *unpacked; /* [threads][N_RUNS] runs of T2 */
-    float *dst;        /* [threads][ROWS] */
+    uint8_t *input;   /* in the format its kernel expects */
+    float *dst;       /* [threads][ROWS] */
 };
 
-static void multiply(const struct band *b, uint8_t *unpacked, float *dst)
+static void multiply(const struct band *b, float *dst)
 {
-    struct tn_ternary w = {b->t2, ROWS, COLS, TERN_LAYOUT_T2};
-    if (b->is_small && b->int8_inputs) {
-        b->kernels->unpack_t5(unpacked, TERN_T2_RUN_BYTES, b->t5, N_RUNS);
-        w.data = unpacked;
-    } else if (b->is_small) {
-        w = (struct tn_ternary){b->t5, ROWS, COLS, TERN_LAYOUT_T5};
-    }
-    const struct tn_scaled_ternary m = {
-        .w = w, .scales = b->scales, .group = 128, .is_f16 = true};
+    const struct tn_scaled_ternary m = {.w = {b->weights, ROWS, COLS, b->layout},
+                                        .scales = b->scales,
+                                        .group = 128,
+                                        .is_f16 = true};
     if (b->int8_inputs)
-        b->kernels->gemv_t2_i8((int32_t *)dst, &w, 0, ROWS, b->input);
+        b->kernels->gemv_t2_i8((int32_t *)dst, &m.w, 0, ROWS, b->input);
     else
         b->kernels->gemv_t2_x16(dst, ROWS, &m, 0, ROWS, b->input, 1);
 }
@@ -52,18 +47,17 @@ static void multiply(const struct band *b, uint8_t *unpacked, float *dst)
 static void multiply_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct band *b = arg;
-    uint8_t *unpacked = b->unpacked + (size_t)i_thread * N_RUNS * TERN_T2_RUN_BYTES;
     (void)i_item;
     for (uint32_t i = 0; i < N_PASSES; i++)
-        multiply(b, unpacked, b->dst + (size_t)i_thread * ROWS);
+        multiply(b, b->dst + (size_t)i_thread * ROWS);
 }
 
 /* 10^9 weights per second, the best of a few passes. */
-static double rate_of(struct band *b, struct tn_team *team, bool is_small)
+static double rate_of(struct band *b, struct tn_team *team, uint32_t layout)
 {
     const uint32_t n = tn_team_n_threads(team);
     double best = 0;
-    b->is_small = is_small;
+    b->layout = layout;
     for (int i = 0; i < N_BEST; i++) {
         const uint64_t start = tn_now_ns();
         tn_team_for(team, n, multiply_item, b);
@@ -93,11 +87,9 @@ static void *take(unsigned char **next, size_t n_bytes)
 static size_t layout(struct band *b, unsigned char *memory, uint32_t n_threads)
 {
     unsigned char *next = memory;
-    b->t2 = take(&next, (size_t)N_RUNS * TERN_T2_RUN_BYTES);
-    b->t5 = take(&next, (size_t)N_RUNS * TERN_T5_RUN_BYTES);
+    b->weights = take(&next, (size_t)N_RUNS * TERN_T2_RUN_BYTES);
     b->scales = take(&next, (size_t)ROWS * (COLS / 128) * sizeof *b->scales);
     b->input = take(&next, TN_MAX(TN_LUT_BYTES(COLS), TN_X16_BYTES(COLS)));
-    b->unpacked = take(&next, (size_t)n_threads * N_RUNS * TERN_T2_RUN_BYTES);
     b->dst = take(&next, (size_t)n_threads * ROWS * sizeof *b->dst);
     return (size_t)(next - memory);
 }
@@ -117,13 +109,13 @@ tern_status tern_measure_packs(struct tern_pack_rates *out, struct tern_engine *
         return tn_fail(err, TERN_MEMORY, "no memory for %zu MiB to measure the stream rate",
                        n_bytes >> 20);
     }
-    memset(memory, 0x55, n_bytes); /* touches real pages, not the zero page; code 1 in T2 */
+    memset(memory, 0x55, n_bytes); /* touches real pages, not the zero page; valid codes */
     layout(&b, memory + STREAM_BYTES, n_threads);
     prepare_input(&b);
     struct tn_bench_stream stream = {.data = memory, .n_bytes = STREAM_BYTES};
     out->stream_gb_s = tn_bench_stream_rate(&stream, engine->team);
-    out->fast_gw_s = rate_of(&b, engine->team, false);
-    out->small_gw_s = rate_of(&b, engine->team, true);
+    out->fast_gw_s = rate_of(&b, engine->team, TERN_LAYOUT_T2);
+    out->small_gw_s = rate_of(&b, engine->team, TERN_LAYOUT_T5);
     tn_pages_release(memory, n_bytes);
     return TERN_OK;
 }

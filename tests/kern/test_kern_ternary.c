@@ -476,7 +476,7 @@ static const struct op ops[] = {
     {"gemv_t2_i8", TERN_LAYOUT_T2, test_t2},   {"gemv_r2_i8", TERN_LAYOUT_R2, test_r2},
     {"gemv_c2_i8", TERN_LAYOUT_C2, test_c2},   {"gemm_t2_i8", TERN_LAYOUT_T2, test_gemm},
     {"gemm_r2_i8", TERN_LAYOUT_R2, test_gemm}, {"gemm_c2_i8", TERN_LAYOUT_C2, test_gemm},
-    {"few_r2_i8", TERN_LAYOUT_R2, test_few_r2},
+    {"few_r2_i8", TERN_LAYOUT_R2, test_few_r2}, {"gemv_t2_i8", TERN_LAYOUT_T5, test_t2},
 };
 
 static void test_shape(const struct op *op, uint32_t rows, uint32_t cols, enum fill fill,
@@ -588,6 +588,7 @@ int main(void)
         OP_TESTS("gemm_r2_i8", 4),
         OP_TESTS("gemm_c2_i8", 5),
         OP_TESTS("few_r2_i8", 6),
+        OP_TESTS("gemv_t2_i8, T5", 7),
         cmocka_unit_test(test_unpack_t5),
         cmocka_unit_test(test_sum),
         cmocka_unit_test(test_gemm_many_tokens),

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "kern/ternary_layout.h"
+#include "kern/tiles.h"
 
 /* (code - 1) * x without a multiplication. */
 static inline int32_t signed_by_code(uint32_t code, int32_t x)
@@ -35,11 +35,12 @@ static void t2_add_run(int32_t *sum, const uint8_t *group, const int8_t *x)
 void tn_gemv_t2_i8_ref(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                        uint32_t row_end, const void *lut)
 {
+    _Alignas(64) uint8_t unpacked[T2_RUN_BYTES];
     const uint32_t n_runs = t2_runs(w);
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
     for (uint32_t row = row_begin; row < row_end; row += TERN_T2_TILE_ROWS)
         for (uint32_t i = 0; i < n_runs; i++)
-            t2_add_run(dst + (row - row_begin), t2_run(w, row, i),
+            t2_add_run(dst + (row - row_begin), unpacked_run(w, row, i, unpacked),
                        (const int8_t *)lut + (size_t)i * TERN_T2_COL_ALIGN);
 }
 

@@ -8,17 +8,6 @@
 #include "base/half.h"
 #include "kern/tiles.h"
 
-/* The run of 64 rows from `row` on that has a column, in T2; unpacked: as for tiles_at. */
-static const uint8_t *run_at(const struct tn_ternary *w, uint32_t row, uint32_t col,
-                             uint8_t *unpacked)
-{
-    const uint32_t i_run = col / TERN_T2_COL_ALIGN;
-    if (w->layout != TERN_LAYOUT_T5)
-        return t2_run(w, row, i_run);
-    unpack_tile(unpacked, t5_run(w, row, i_run), col);
-    return unpacked;
-}
-
 /* -1, 0 or 1: the weight of row i of a run, at a column of the matrix. */
 static int32_t weight(const uint8_t *run, uint32_t i, uint32_t col)
 {
@@ -44,7 +33,7 @@ static void one_tile(float *y, const struct tn_scaled_ternary *m, uint32_t row, 
     const uint32_t cols = m->w.cols, n_cols = tn_x16_run(m);
     memset(y, 0, n_rows * sizeof *y);
     for (uint32_t col = 0; col < cols; col += n_cols) {
-        const uint8_t *run = run_at(&m->w, row, col, unpacked);
+        const uint8_t *run = unpacked_run(&m->w, row, col / TERN_T2_COL_ALIGN, unpacked);
         for (uint32_t i = 0; i < n_rows; i++)
             y[i] += part(run, i, scale_at(m, row + i, col), cols, x, col,
                          TN_MIN(col + n_cols, cols));

@@ -33,7 +33,9 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "kern/ternary_layout.h"
+#define T5_WORD_BYTES 64
+
+#include "kern/tiles.h"
 
 #define BIAS 384           /* bias of one triple; a multiple of 32 above 3 * 127 */
 #define BATCH_BYTES 1024u  /* tables of one batch: 8 x (64 low + 64 high) */
@@ -167,24 +169,26 @@ static TN_ALWAYS_INLINE void add_groups(struct planes *p, __m512i a, __m512i b, 
     add_triple(p, fourth_codes(a, b, c), table + 384);
 }
 
-/* 128 columns of one tile: 5 batches of 6 groups, then 2 groups. */
+/* 128 columns of one tile: 5 batches of 6 groups, then 2 groups.  Requests a line for each
+ * group. */
 static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group,
-                                        const uint8_t *table)
+                                        const uint8_t *table, struct lines lines)
 {
     struct wide s = *sum;
-    for (uint32_t b = 0; b < 5; b++, group += 6 * 64, table += BATCH_BYTES) {
+    for (uint32_t b = 0; b < 5;
+         b++, group += 6 * 64, table += BATCH_BYTES, lines = lines_from(lines, 6)) {
         struct planes p = {_mm512_setzero_si512(), _mm512_setzero_si512()};
 #pragma GCC unroll 6
         for (uint32_t line = 0; line < 6; line++)
-            tn_request(group + line * 64, TN_PREFETCH_OF(T2_I8));
+            request_line(lines, line);
         add_groups(&p, load(group), load(group + 64), load(group + 128), table);
         add_groups(&p, load(group + 192), load(group + 256), load(group + 320),
                    table + BATCH_BYTES / 2);
         widen(&s, &p);
     }
     struct planes p = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-    tn_request(group, TN_PREFETCH_OF(T2_I8));
-    tn_request(group + 64, TN_PREFETCH_OF(T2_I8));
+    request_line(lines, 0);
+    request_line(lines, 1);
     const __m512i a = load(group), b = load(group + 64);
     add_triple(&p, a, table);
     add_triple(&p, b, table + 128);
@@ -205,28 +209,29 @@ static inline uint32_t bias_of_runs(uint32_t n)
     return (bias << 7) + bias;
 }
 
-static void t2_band(int32_t *dst, const uint8_t *run, uint32_t n_tiles, uint32_t n_runs,
-                    const uint8_t *lut)
+static TN_ALWAYS_INLINE void t2_band(int32_t *dst, const struct tn_ternary *w, uint32_t row,
+                                     const uint8_t *lut, uint8_t *unpacked)
 {
+    const uint32_t n_tiles = t2_band_tiles(w, row), n_runs = t2_runs(w);
     memset(dst, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *dst);
-    for (uint32_t n; n_runs > 0; n_runs -= n) {
+    for (uint32_t i = 0, n; i < n_runs; i += n) {
         struct wide s[TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS];
         memset(s, 0, sizeof s);
-        n = TN_MIN(n_runs, WIDE_RUNS);
-        for (uint32_t i = 0; i < n; i++, lut += RUN_TABLE_BYTES)
-            for (uint32_t t = 0; t < n_tiles; t++, run += T2_RUN_BYTES)
-                t2_add_run(&s[t], run, lut);
+        n = TN_MIN(n_runs - i, WIDE_RUNS);
+        for (uint32_t k = i; k < i + n; k++, lut += RUN_TABLE_BYTES) {
+            const struct tiles tiles =
+                tiles_at(w, row, k * TERN_T2_COL_ALIGN, TN_PREFETCH_OF(T2_I8), unpacked);
+            for (uint32_t t = 0; t < n_tiles; t++) {
+                const struct tile tile = tile_at(&tiles, t);
+                t2_add_run(&s[t], tile.codes, lut, tile.lines);
+            }
+        }
         for (uint32_t t = 0; t < n_tiles; t++)
             flush(dst + TERN_T2_TILE_ROWS * t, &s[t], bias_of_runs(n));
     }
 }
 
-void tn_gemv_t2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
-                          uint32_t row_end, const void *lut)
-{
-    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)
-        t2_band(dst + (row - row_begin), t2_run(w, row, 0), t2_band_tiles(w, row), t2_runs(w), lut);
-}
+TILES_GEMV_I8_DEFINE(avx512)
 
 /* ---- C2 ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The format of ternary matrices in T5, with the results of T2, whose products are used.  Those of
- * few inputs with scales unpack a run of columns at a time.  For the others the tiles of a call are
- * unpacked to a band of T2 in a thread's memory, which they then read from the cache.
+ * one input and of few with scales unpack a run of columns at a time.  For the others the tiles of
+ * a call are unpacked to a band of T2 in a thread's memory, which they then read from the cache.
  */
 #include "base/bits.h"
 #include "kern/pack.h"
@@ -62,11 +62,15 @@ static uint32_t unpack_band(struct tn_matrix *out, const struct tn_matrix *w, ui
         of_t2(&in_band);                                                                           \
     }
 
-PRODUCT(mul_i8_one, tn_format_t2_i8.mul_one)
 PRODUCT(mul_i8, tn_format_t2_i8.mul_panel)
 PRODUCT(mul_x16, tn_format_t2_x16.mul_panel)
 PRODUCT(mul_x8, tn_format_t2_x16.coarse->mul_panel)
 PRODUCT(mul_f32, tn_format_t2_x16.exact->mul_one)
+
+static void mul_i8_one(const struct tn_mul *m)
+{
+    tn_format_t2_i8.mul_one(m);
+}
 
 static void mul_x16_few(const struct tn_mul *m)
 {
