@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Chooses the small layout if the source has a type below 2 bits, if fast would not fit into
- * memory, or if fewer bytes gain more time than unpacking takes.
+ * memory, or if it decodes faster.
  */
 #include "convert/pack_choice.h"
 
@@ -15,11 +15,8 @@
 #include "tern/measure.h"
 #include "tern/sysinfo.h"
 
-/* Bytes per weight. */
-#define FAST_BYTES 0.25
-#define SMALL_BYTES 0.203125
-/* Small must be faster by this share, because measured rates vary. */
-#define MIN_GAIN 0.05
+/* Small must be faster by this ratio, because measured rates vary. */
+#define MIN_RATIO 1.05
 
 static bool is_small_type(const struct tn_source_tensor *t)
 {
@@ -67,18 +64,6 @@ static tern_status measure_rates(struct tern_pack_rates *out, const struct tern_
     return status;
 }
 
-/* Nanoseconds per weight read once; reading and multiplying overlap. */
-static double ns_of(double bytes, double stream_gb_s, double gw_s)
-{
-    return TN_MAX(bytes / stream_gb_s, 1 / gw_s);
-}
-
-static bool is_small_faster(const struct tern_pack_rates *r)
-{
-    return ns_of(SMALL_BYTES, r->stream_gb_s, r->small_gw_s) <
-           (1 - MIN_GAIN) * ns_of(FAST_BYTES, r->stream_gb_s, r->fast_gw_s);
-}
-
 /* Decides by memory, then by speed. */
 static tern_status choose_here(bool *small, char why[TN_PACK_REASON_BYTES],
                                const struct tern_plan_model *sizes,
@@ -92,11 +77,10 @@ static tern_status choose_here(bool *small, char why[TN_PACK_REASON_BYTES],
     tern_status status = measure_rates(&rates, machine, int8_inputs, err);
     if (status != TERN_OK)
         return status;
-    *small = is_small_faster(&rates);
+    *small = rates.small_gw_s > MIN_RATIO * rates.fast_gw_s;
     snprintf(why, TN_PACK_REASON_BYTES,
-             "memory gives %.1f GB/s, and products from the caches take %.0f 10^9 weights per "
-             "second in 2 bits, %.0f in 1.625",
-             rates.stream_gb_s, rates.fast_gw_s, rates.small_gw_s);
+             "products from memory take %.1f 10^9 weights per second in 2 bits, %.1f in 1.625",
+             rates.fast_gw_s, rates.small_gw_s);
     return TERN_OK;
 }
 

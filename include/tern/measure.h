@@ -197,13 +197,11 @@ tern_status tern_bench(const char *model_path, const struct tern_bench_params *p
 /* The rates that decide between the layouts of ternary weights (enum tern_pack), for all threads of
  * an engine together. */
 struct tern_pack_rates {
-    double stream_gb_s; /* plain reading of memory */
-    double fast_gw_s;   /* products of one input, 10^9 weights per second from the caches: in 2
-                         * bits, */
-    double small_gw_s;  /* and in 1.625, which are unpacked */
+    double fast_gw_s;  /* products of one input, 10^9 weights per second from memory: in 2 bits, */
+    double small_gw_s; /* and in 1.625, which are unpacked */
 };
 
-/* Measures for 0.1 to 0.3 seconds, with 128 MiB of memory; int8_inputs: whether the model rounds
+/* Measures for 0.1 to 0.5 seconds, with 137 MiB of memory; int8_inputs: whether the model rounds
  * its inputs.  TERN_MEMORY. */
 tern_status tern_measure_packs(struct tern_pack_rates *out, struct tern_engine *engine,
                                bool int8_inputs, struct tern_error *err);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Measures how fast this machine multiplies ternary weights in T2 and T5, and reads memory; `tern
- * convert --pack auto` chooses by these rates.
- *
- * Every thread multiplies the same band of rows from its own caches.
+ * Measures how fast this machine multiplies ternary weights in T2 and T5 from memory; `tern convert
+ * --pack auto` chooses by these rates.
  */
 #include <string.h>
 
@@ -14,67 +12,57 @@
 #include "measure/bench.h"
 #include "plat/plat.h"
 
-#define STREAM_BYTES ((size_t)128 << 20)
-#define ROWS TERN_T2_BAND_ROWS
+#define ROWS (512u * TERN_T2_BAND_ROWS)
 #define COLS 4096u
+#define GROUP 128u
 #define N_RUNS (ROWS / TERN_T2_TILE_ROWS * (COLS / TERN_T2_COL_ALIGN))
-#define N_PASSES 64u
-#define N_BEST 5
+#define N_ROUNDS 5
 
-/* A band of weights: the time does not depend on their values. */
-struct band {
+/* A matrix of 128 MiB in T2.  The time does not depend on its values. */
+struct product {
     const struct tn_kernels *kernels;
     bool int8_inputs;
     uint32_t layout;
     uint8_t *weights; /* enough for either layout */
     uint16_t *scales;
     uint8_t *input;   /* in the format its kernel expects */
-    float *dst;       /* [threads][ROWS] */
+    float *dst;       /* [threads][TERN_T2_BAND_ROWS] */
 };
 
-static void multiply(const struct band *b, float *dst)
+static void multiply_bands(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
 {
-    const struct tn_scaled_ternary m = {.w = {b->weights, ROWS, COLS, b->layout},
-                                        .scales = b->scales,
-                                        .group = 128,
+    const struct product *p = arg;
+    const struct tn_scaled_ternary m = {.w = {p->weights, ROWS, COLS, p->layout},
+                                        .scales = p->scales,
+                                        .group = GROUP,
                                         .is_f16 = true};
-    if (b->int8_inputs)
-        b->kernels->gemv_t2_i8((int32_t *)dst, &m.w, 0, ROWS, b->input);
-    else
-        b->kernels->gemv_t2_x16(dst, ROWS, &m, 0, ROWS, b->input, 1);
+    float *dst = p->dst + (size_t)i_thread * TERN_T2_BAND_ROWS;
+    for (uint32_t row = begin * TERN_T2_BAND_ROWS; row < end * TERN_T2_BAND_ROWS;
+         row += TERN_T2_BAND_ROWS)
+        if (p->int8_inputs)
+            p->kernels->gemv_t2_i8((int32_t *)dst, &m.w, row, row + TERN_T2_BAND_ROWS, p->input);
+        else
+            p->kernels->gemv_t2_x16(dst, TERN_T2_BAND_ROWS, &m, row, row + TERN_T2_BAND_ROWS,
+                                    p->input, 1);
 }
 
-static void multiply_item(void *arg, uint32_t i_item, uint32_t i_thread)
+/* 10^9 weights per second. */
+static double rate_of(struct product *p, struct tn_team *team, uint32_t layout)
 {
-    const struct band *b = arg;
-    (void)i_item;
-    for (uint32_t i = 0; i < N_PASSES; i++)
-        multiply(b, b->dst + (size_t)i_thread * ROWS);
+    p->layout = layout;
+    const uint64_t start = tn_now_ns();
+    tn_team_for_runs(team, ROWS / TERN_T2_BAND_ROWS, 1, multiply_bands, p);
+    return (double)ROWS * COLS / (double)TN_MAX(tn_now_ns() - start, (uint64_t)1);
 }
 
-/* 10^9 weights per second, the best of a few passes. */
-static double rate_of(struct band *b, struct tn_team *team, uint32_t layout)
-{
-    const uint32_t n = tn_team_n_threads(team);
-    double best = 0;
-    b->layout = layout;
-    for (int i = 0; i < N_BEST; i++) {
-        const uint64_t start = tn_now_ns();
-        tn_team_for(team, n, multiply_item, b);
-        const double ns = (double)TN_MAX(tn_now_ns() - start, (uint64_t)1);
-        best = TN_MAX(best, (double)n * N_PASSES * ROWS * COLS / ns);
-    }
-    return best;
-}
-
-static void prepare_input(struct band *b)
+static void prepare_input(struct product *p)
 {
     static const _Alignas(64) float ones[COLS] = {1, 1, 1, 1};
     static const _Alignas(64) int8_t x[COLS];
-    if (b->int8_inputs)
-        b->kernels->lut_t2(b->input, x, COLS);
+    if (p->int8_inputs)
+        p->kernels->lut_t2(p->input, x, COLS);
     else
-        b->kernels->quant_x16(b->input, ones, COLS);
+        p->kernels->quant_x16(p->input, ones, COLS);
 }
 
 static void *take(unsigned char **next, size_t n_bytes)
@@ -84,13 +72,13 @@ static void *take(unsigned char **next, size_t n_bytes)
     return part;
 }
 
-static size_t layout(struct band *b, unsigned char *memory, uint32_t n_threads)
+static size_t layout(struct product *p, unsigned char *memory, uint32_t n_threads)
 {
     unsigned char *next = memory;
-    b->weights = take(&next, (size_t)N_RUNS * TERN_T2_RUN_BYTES);
-    b->scales = take(&next, (size_t)ROWS * (COLS / 128) * sizeof *b->scales);
-    b->input = take(&next, TN_MAX(TN_LUT_BYTES(COLS), TN_X16_BYTES(COLS)));
-    b->dst = take(&next, (size_t)n_threads * ROWS * sizeof *b->dst);
+    p->weights = take(&next, (size_t)N_RUNS * TERN_T2_RUN_BYTES);
+    p->scales = take(&next, (size_t)ROWS * (COLS / GROUP) * sizeof *p->scales);
+    p->input = take(&next, TN_MAX(TN_LUT_BYTES(COLS), TN_X16_BYTES(COLS)));
+    p->dst = take(&next, (size_t)n_threads * TERN_T2_BAND_ROWS * sizeof *p->dst);
     return (size_t)(next - memory);
 }
 
@@ -98,24 +86,24 @@ tern_status tern_measure_packs(struct tern_pack_rates *out, struct tern_engine *
                                bool int8_inputs, struct tern_error *err)
 {
     const uint32_t n_threads = tn_team_n_threads(engine->team);
-    struct band b = {.kernels = &engine->kernels, .int8_inputs = int8_inputs};
-    const size_t n_bytes = STREAM_BYTES + layout(&b, NULL, n_threads);
+    struct product p = {.kernels = &engine->kernels, .int8_inputs = int8_inputs};
+    const size_t n_bytes = layout(&p, NULL, n_threads);
     unsigned char *memory = tn_pages_reserve(n_bytes);
     *out = (struct tern_pack_rates){0};
     tn_ok(err);
     if (!memory || !tn_pages_commit(memory, n_bytes)) {
         if (memory)
             tn_pages_release(memory, n_bytes);
-        return tn_fail(err, TERN_MEMORY, "no memory for %zu MiB to measure the stream rate",
+        return tn_fail(err, TERN_MEMORY, "no memory for %zu MiB to measure products",
                        n_bytes >> 20);
     }
     memset(memory, 0x55, n_bytes); /* touches real pages, not the zero page; valid codes */
-    layout(&b, memory + STREAM_BYTES, n_threads);
-    prepare_input(&b);
-    struct tn_bench_stream stream = {.data = memory, .n_bytes = STREAM_BYTES};
-    out->stream_gb_s = tn_bench_stream_rate(&stream, engine->team);
-    out->fast_gw_s = rate_of(&b, engine->team, TERN_LAYOUT_T2);
-    out->small_gw_s = rate_of(&b, engine->team, TERN_LAYOUT_T5);
+    layout(&p, memory, n_threads);
+    prepare_input(&p);
+    for (int i = 0; i < N_ROUNDS; i++) { /* the best of a few, in turn */
+        out->fast_gw_s = TN_MAX(out->fast_gw_s, rate_of(&p, engine->team, TERN_LAYOUT_T2));
+        out->small_gw_s = TN_MAX(out->small_gw_s, rate_of(&p, engine->team, TERN_LAYOUT_T5));
+    }
     tn_pages_release(memory, n_bytes);
     return TERN_OK;
 }

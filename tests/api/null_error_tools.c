@@ -96,7 +96,7 @@ static void call_verify(void)
     tern_session_truncate(session, 0);
     struct tern_pack_rates rates;
     CALL(TERN_OK, tern_measure_packs, &rates, engine, false);
-    assert_true(rates.stream_gb_s > 0 && rates.fast_gw_s > 0 && rates.small_gw_s > 0);
+    assert_true(rates.fast_gw_s > 0 && rates.small_gw_s > 0);
     CALL(TERN_OK, tern_fingerprint, &hash, session, &id, 1);
 }
 
