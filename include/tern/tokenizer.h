@@ -63,6 +63,21 @@ bool tern_tokenizer_is_special(const struct tern_tokenizer *tokenizer, uint32_t 
 uint32_t tern_tokenizer_find(const struct tern_tokenizer *tokenizer, const char *text,
                              size_t n_bytes);
 
+/* The ids around a gap in a text that the model fills in (fill-in-the-middle); TERN_NO_ID: none. */
+struct tern_fim_ids {
+    uint32_t prefix; /* before the text that precedes the gap */
+    uint32_t suffix; /* before the text that follows the gap */
+    uint32_t middle; /* before the answer */
+    uint32_t pad;
+    uint32_t repository; /* before the name of a repository */
+    uint32_t file;       /* before the name of each of its files */
+    uint32_t end;        /* end of a text, which ends an answer even if chats end otherwise */
+    bool is_suffix_first; /* SUFFIX ... PREFIX ..., then the answer, without a middle id */
+};
+/* Finds them by the names that published models give them.  False: the vocabulary has no ids with
+ * which a gap can be marked. */
+bool tern_tokenizer_fim_ids(const struct tern_tokenizer *tokenizer, struct tern_fim_ids *out);
+
 /* True if the tokenizer puts a space before a text (and after a special token): then decoding drops
  * one from the start. */
 bool tern_tokenizer_adds_space(const struct tern_tokenizer *tokenizer);

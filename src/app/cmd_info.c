@@ -61,6 +61,26 @@ static void append_tokens(struct tn_buf *out, const struct tern_model *model)
         append_token(out, model, "stops at", c->stop_ids[i]);
 }
 
+/* Ids with which the model fills in the middle of a text. */
+static bool find_fim_ids(const struct tern_model *model, struct tern_fim_ids *out)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
+    return tokenizer && tern_tokenizer_fim_ids(tokenizer, out);
+}
+
+static void append_fim_ids(struct tn_buf *out, const struct tern_model *model)
+{
+    struct tern_fim_ids ids;
+    if (!find_fim_ids(model, &ids)) {
+        tn_buf_append_text(out, "fills in      no: no tokens for fill-in-the-middle\n");
+        return;
+    }
+    append_token(out, model, "fills in", ids.prefix);
+    append_token(out, model, "", ids.suffix);
+    if (ids.middle != TERN_NO_ID)
+        append_token(out, model, "", ids.middle);
+}
+
 static void append_experts(struct tn_buf *out, const struct tern_model_info *info)
 {
     if (info->n_experts == 0)
@@ -92,6 +112,7 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
                   c->n_layer, c->hidden, c->ffn, c->n_head, c->n_kv_head, c->head_dim);
     tn_buf_printf(out, "context       %u tokens\n", c->context);
     append_tokens(out, model);
+    append_fim_ids(out, model);
     append_template(out, info);
     tn_buf_printf(out, "layout        %s, head %s%s\n", info->layout, info->head,
                   c->is_tied ? " (also the embedding)" : "");
@@ -174,6 +195,26 @@ static json_t *stop_ids(const struct tern_model_config *c)
     return list;
 }
 
+static json_t *id_or_null(uint32_t id)
+{
+    return id == TERN_NO_ID ? json_null() : integer(id);
+}
+
+static json_t *fim_ids(const struct tern_model *model)
+{
+    struct tern_fim_ids ids;
+    if (!find_fim_ids(model, &ids))
+        return json_null();
+    json_t *object = json_object();
+    json_object_set_new(object, "prefix", integer(ids.prefix));
+    json_object_set_new(object, "suffix", integer(ids.suffix));
+    json_object_set_new(object, "middle", id_or_null(ids.middle));
+    json_object_set_new(object, "pad", id_or_null(ids.pad));
+    json_object_set_new(object, "repository", id_or_null(ids.repository));
+    json_object_set_new(object, "file", id_or_null(ids.file));
+    return object;
+}
+
 static json_t *tensors(const struct tern_model *model)
 {
     json_t *list = json_array();
@@ -224,9 +265,9 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "rotated", integer(info->n_rotated));
     json_object_set_new(root, "rotation_block", integer(info->rotation_block));
     json_object_set_new(root, "template", tn_json_io_text(info->template_name));
-    json_object_set_new(root, "bos",
-                        c->bos_id == TERN_NO_ID ? json_null() : integer(c->bos_id));
+    json_object_set_new(root, "bos", id_or_null(c->bos_id));
     json_object_set_new(root, "stop_ids", stop_ids(c));
+    json_object_set_new(root, "fim_ids", fim_ids(model));
     json_object_set_new(root, "file_bytes", integer(info->file_bytes));
     json_object_set_new(root, "ternary_bytes", integer(info->ternary_bytes));
     json_object_set_new(root, "head_bytes", integer(info->head_bytes));
