@@ -72,6 +72,13 @@ struct tern_request {
     struct tern_sampler_params sampler;
     uint32_t max_tokens; /* 0: evaluate the prompt only */
     bool ignore_eos;
+    /* Choose among the ids that are likely to fit a gap, after the sampler's chain: an id that ends
+     * the text if those are likely, or if no other id is; among ids of which one's text begins
+     * another's text, the most likely.  llama.cpp calls this "infill".  The model has a tokenizer;
+     * without effect under a grammar. */
+    bool fills_in;
+    const uint32_t *end_ids; /* end the answer like the model's stop ids */
+    size_t n_end_ids;
     const char *const *stop_strings; /* no empty ones */
     size_t n_stop_strings;
     /* Entries per token, at most TERN_MAX_LOGPROBS: the id itself, then the n_logprobs - 1 largest

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text_match.h"
+#include "engine/fill_choice.h"
 #include "grammar/token_mask.h"
 #include "model/forward.h"
 #include "text/tokenizer.h"
@@ -90,6 +91,8 @@ bool tn_generation_is_decided(const struct tn_generation *g)
 static tern_status sample(struct tn_generation *g, const float *logits, uint32_t *id,
                           struct tern_error *err)
 {
+    if (g->fills_in && !g->constraint)
+        return tn_fill_choose(g, logits, id, err);
     return tern_sampler_sample(g->sampler, logits, g->model->file.spec.config->vocab,
                                g->model->n_allowed, id, err);
 }
@@ -175,7 +178,7 @@ static bool push_text(struct tn_generation *g, uint32_t id)
 
 bool tn_generation_push(struct tn_generation *g, uint32_t id, bool is_full, enum tern_stop *stop)
 {
-    if (!g->ignore_eos && tern_model_is_stop_id(g->model, id)) {
+    if (!g->ignore_eos && tn_generation_ends(g, id)) {
         *stop = TERN_STOP_EOS;
         return true;
     }

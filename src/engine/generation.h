@@ -24,6 +24,9 @@ struct tn_generation {
     struct tern_sampler *sampler;
     const char *const *stop_strings; /* [n_stop_strings], none empty */
     size_t n_stop_strings;
+    const uint32_t *end_ids; /* [n_end_ids], besides the model's */
+    size_t n_end_ids;
+    bool fills_in; /* choose as fill_choice.h does */
     uint32_t max_tokens;
     bool ignore_eos;
     struct tn_constraint *constraint; /* grammar of the text; NULL: unconstrained */
@@ -38,6 +41,15 @@ struct tn_generation {
     char *piece; /* buffer for one decoded token */
     bool is_complete; /* the grammar allows nothing to follow */
 };
+
+/* Does this id end the text? */
+static inline bool tn_generation_ends(const struct tn_generation *g, uint32_t id)
+{
+    for (size_t i = 0; i < g->n_end_ids; i++)
+        if (g->end_ids[i] == id)
+            return true;
+    return tern_model_is_stop_id(g->model, id);
+}
 
 /* Allocates memory for the text; the caller must have set its members.  TERN_MEMORY. */
 tern_status tn_generation_init(struct tn_generation *g, struct tern_error *err);

@@ -26,6 +26,8 @@ tern_status tn_request_check(const struct tern_request *asked, const struct tern
                        TERN_MAX_DRAFT);
     if (asked->grammar && !model->tokenizer)
         return tn_fail(err, TERN_USAGE, "a grammar needs a model with a tokenizer");
+    if (asked->fills_in && !model->tokenizer)
+        return tn_fail(err, TERN_USAGE, "filling in needs a model with a tokenizer");
     tern_status status = tn_generation_check_stops(asked->stop_strings, asked->n_stop_strings, err);
     if (status == TERN_OK)
         status = tn_sampler_check(&asked->sampler, err);
@@ -39,9 +41,12 @@ static void copy_asked(struct tern_request *out, struct tn_arena *arena,
                        const struct tern_request *asked)
 {
     uint32_t *ids = tn_arena_take(arena, asked->n_ids * sizeof *ids);
+    uint32_t *ends = tn_arena_take(arena, asked->n_end_ids * sizeof *ends);
     const char **stops = tn_arena_take(arena, asked->n_stop_strings * sizeof *stops);
     if (ids)
         memcpy(ids, asked->ids, asked->n_ids * sizeof *ids);
+    if (ends && asked->n_end_ids)
+        memcpy(ends, asked->end_ids, asked->n_end_ids * sizeof *ends);
     for (size_t i = 0; i < asked->n_stop_strings; i++) {
         const size_t n = strlen(asked->stop_strings[i]) + 1;
         char *stop = tn_arena_take(arena, n);
@@ -50,6 +55,7 @@ static void copy_asked(struct tern_request *out, struct tn_arena *arena,
     }
     *out = *asked;
     out->ids = ids;
+    out->end_ids = ends;
     out->stop_strings = stops;
 }
 
@@ -94,6 +100,9 @@ tern_status tn_request_init(struct tn_request *r, const struct tern_model *model
     g->model = model;
     g->stop_strings = r->asked.stop_strings;
     g->n_stop_strings = r->asked.n_stop_strings;
+    g->end_ids = r->asked.end_ids;
+    g->n_end_ids = r->asked.n_end_ids;
+    g->fills_in = r->asked.fills_in;
     g->max_tokens = r->asked.max_tokens;
     g->ignore_eos = r->asked.ignore_eos;
     r->result.n_prompt = (uint32_t)r->asked.n_ids;

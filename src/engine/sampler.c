@@ -493,20 +493,33 @@ tern_status tern_sampler_sample(struct tern_sampler *sampler, const float *logit
     return TERN_OK;
 }
 
-tern_status tern_sampler_distribution(struct tern_sampler *sampler, const float *logits, uint32_t n,
-                                      uint32_t n_allowed, uint32_t *ids, float *probabilities,
-                                      uint32_t *n_out, struct tern_error *err)
+float tn_sampler_random(struct tern_sampler *sampler)
+{
+    return tn_rng_f32(&sampler->rng);
+}
+
+tern_status tn_sampler_first(struct tern_sampler *sampler, const float *logits, uint32_t n,
+                             uint32_t n_allowed, uint32_t max, uint32_t *ids, float *probabilities,
+                             uint32_t *n_out, struct tern_error *err)
 {
     struct draw d;
     *n_out = 0;
     tern_status status = run_chain(sampler, logits, n, n_allowed, &d, err);
     if (status != TERN_OK)
         return status;
-    for (uint32_t rank = 0; rank < d.n_survivors; rank++) {
+    *n_out = TN_MIN(d.n_survivors, max);
+    for (uint32_t rank = 0; rank < *n_out; rank++) {
         struct candidate c = candidate_at(&d, rank);
         ids[rank] = c.id;
         probabilities[rank] = (float)(weight(&d, c) / d.total);
     }
-    *n_out = d.n_survivors;
     return TERN_OK;
+}
+
+tern_status tern_sampler_distribution(struct tern_sampler *sampler, const float *logits, uint32_t n,
+                                      uint32_t n_allowed, uint32_t *ids, float *probabilities,
+                                      uint32_t *n_out, struct tern_error *err)
+{
+    return tn_sampler_first(sampler, logits, n, n_allowed, UINT32_MAX, ids, probabilities, n_out,
+                            err);
 }
