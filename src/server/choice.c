@@ -9,6 +9,7 @@
 #include "server/choice.h"
 
 #include "base/compiler.h"
+#include "server/line_limits.h"
 
 void tn_choice_fini(struct tn_choice *choice)
 {
@@ -76,9 +77,13 @@ static size_t answer_offset(const struct tn_choice *choice)
 }
 
 /* True for the tokens that end an answer without being part of it. */
-static bool hides_token(const struct tn_task *task, uint32_t id)
+static bool hides_token(const struct tn_task *task, const struct tn_choice *choice, uint32_t id)
 {
-    return !task->gen.ignores_eos && tern_model_is_stop_id(task->model->model, id);
+    const struct tern_request *request = &choice->job.request;
+    bool is_end = tern_model_is_stop_id(task->model->model, id);
+    for (size_t i = 0; i < request->n_end_ids; i++)
+        is_end = is_end || request->end_ids[i] == id;
+    return is_end && !task->gen.ignores_eos;
 }
 
 /* Counts reasoning and its tags, through the token that starts the answer. */
@@ -109,7 +114,8 @@ static void skip_reasoning(const struct tn_task *task, struct tn_choice *choice)
 void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
                     const struct tn_message *m)
 {
-    const bool is_hidden = hides_token(task, m->id);
+    const bool is_hidden = hides_token(task, choice, m->id);
+    const size_t n_before = choice->text.n_bytes;
     choice->n_taken += m->id != TERN_NO_ID;
     if (!(task->separates_reasoning ? take_raw : take_answer)(task, choice, m->text, m->n_text))
         choice->has_lost = true;
@@ -125,6 +131,8 @@ void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
     if (choice->thinking && !tn_choice_has_lost(choice))
         skip_reasoning(task, choice);
     choice->is_complete = choice->calls && tern_calls_has_ended(choice->calls);
+    if (!choice->is_complete)
+        tn_line_limits_apply(task, choice, n_before);
 }
 
 void tn_choice_end(const struct tn_task *task, struct tn_choice *choice)

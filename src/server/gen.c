@@ -16,6 +16,7 @@
 
 #define TWO_TO_64 18446744073709551616.0
 #define MAX_BIASES 1024u
+#define MAX_MS 1e12 /* longer times are the same */
 
 /* max_tokens of a request, limited by the memory plan; a negative value means the default. */
 static uint32_t clamp_tokens(const struct tn_server_model *model, double requested)
@@ -94,17 +95,64 @@ static bool read_penalties(struct tn_gen *gen, const json_t *o, struct tn_refusa
     return true;
 }
 
+/* Does the list of names, or the text of letters, have this step of sampling? */
+static bool lists_step(const json_t *steps, const char *name, char letter)
+{
+    for (size_t i = 0; i < json_array_size(steps); i++) {
+        const char *item = json_string_value(json_array_get(steps, i));
+        if (item && strcmp(item, name) == 0)
+            return true;
+    }
+    return json_is_string(steps) && strchr(json_string_value(steps), letter);
+}
+
+/* llama.cpp's list of the steps of sampling: omitted ones are off.  Their order has no effect. */
+static bool read_steps(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
+{
+    struct tern_sampler_params *s = &gen->sampler;
+    const json_t *steps = tn_json_member(o, "samplers");
+    if (!steps)
+        return true;
+    if (!json_is_array(steps) && !json_is_string(steps))
+        return tn_refuse(r, 400, "samplers", "\"samplers\" must be an array of names");
+    if (!lists_step(steps, "penalties", 'e'))
+        drop_default_penalties(gen);
+    gen->fills_surely = lists_step(steps, "infill", 'i');
+    if (!lists_step(steps, "top_k", 'k'))
+        s->top_k = 0;
+    if (!lists_step(steps, "top_p", 'p'))
+        s->top_p = 1.0f;
+    if (!lists_step(steps, "min_p", 'm'))
+        s->min_p = 0.0f;
+    if (!lists_step(steps, "temperature", 't'))
+        s->temperature = 1.0f;
+    return true;
+}
+
+/* llama.cpp's limits by lines, for programs that complete code. */
+static bool read_line_limits(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
+{
+    double n_indent = 0, ms = 0, prompt_ms = 0;
+    if (!tn_json_get_count(o, "n_indent", 0, UINT32_MAX, &n_indent, r) ||
+        !tn_json_get_count(o, "t_max_predict_ms", -1, TN_JSON_NO_LIMIT, &ms, r) ||
+        !tn_json_get_count(o, "t_max_prompt_ms", -1, TN_JSON_NO_LIMIT, &prompt_ms, r))
+        return false; /* as in llama.cpp, a prompt may take longer */
+    gen->n_indent = (uint32_t)n_indent;
+    gen->max_predict_ns = ms < 1 ? 0 : (uint64_t)TN_MIN(ms, MAX_MS) * 1000000;
+    return true;
+}
+
 static bool read_sampler(struct tn_gen *gen, const json_t *o, double max_temperature,
                          struct tn_refusal *r)
 {
     struct tern_sampler_params *s = &gen->sampler;
     if (!tn_json_get_real(o, "temperature", 0, max_temperature, &s->temperature, r))
         return false;
-    if (s->temperature == 0.0f || gen->is_structured)
+    if (s->temperature == 0.0f || gen->is_structured || gen->fills_in)
         drop_default_penalties(gen);
     return tn_json_get_real(o, "top_p", 0, 1, &s->top_p, r) &&
            tn_json_get_real(o, "min_p", 0, 1, &s->min_p, r) && read_top_k(gen, o, r) &&
-           read_penalties(gen, o, r) && read_seed(gen, o, r);
+           read_penalties(gen, o, r) && read_seed(gen, o, r) && read_steps(gen, o, r);
 }
 
 /* ---- stop strings ---- */
@@ -254,10 +302,12 @@ bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
         !read_max_tokens(gen, body, model, r) ||
         !read_stops(gen, body, r) ||
         !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
+        !read_line_limits(gen, body, r) ||
         !tn_json_get_bool(body, "ignore_eos", &gen->ignores_eos, r) ||
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||
         !tn_json_get_bool(body, "return_progress", &gen->returns_progress, r) ||
         !read_stream_options(gen, body, r) ||
+        !tn_json_get_count(body, "n_cmpl", 1, TN_GEN_MAX_CHOICES, &n, r) ||
         !tn_json_get_count(body, "n", 1, TN_GEN_MAX_CHOICES, &n, r))
         return false;
     gen->n_choices = (uint32_t)n;
@@ -274,6 +324,7 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
         return tn_refuse(r, 400, "options", "\"options\" must be an object");
     if (!read_sampler(gen, options, 100, r) ||
         !read_stops(gen, options, r) ||
+        !read_line_limits(gen, options, r) ||
         !tn_json_get_bool(options, "ignore_eos", &gen->ignores_eos, r) ||
         !tn_json_get_count(options, "num_predict", -2, TN_JSON_NO_LIMIT, &requested, r) ||
         !tn_json_get_count(options, "n_predict", -2, TN_JSON_NO_LIMIT, &requested, r))
@@ -285,7 +336,7 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
 bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_server_model *model,
                        struct tn_refusal *r)
 {
-    double n_top = 0;
+    double n_top = 0, n = 1;
     bool returns_tokens = false;
     if (!tn_gen_refuse_others(body, "json_schema", r) ||
         !tn_gen_read_options(gen, body, model, r) ||
@@ -293,8 +344,10 @@ bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_s
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||
         !tn_json_get_bool(body, "return_progress", &gen->returns_progress, r) ||
         !tn_json_get_bool(body, "return_tokens", &returns_tokens, r) ||
-        !tn_json_get_count(body, "n_probs", 0, TN_GEN_MAX_TOP, &n_top, r))
+        !tn_json_get_count(body, "n_probs", 0, TN_GEN_MAX_TOP, &n_top, r) ||
+        !tn_json_get_count(body, "n_cmpl", 1, TN_GEN_MAX_CHOICES, &n, r))
         return false;
+    gen->n_choices = (uint32_t)n;
     gen->n_top = (uint32_t)n_top;
     gen->has_logprobs = n_top > 0 || returns_tokens;
     return true;

@@ -52,7 +52,11 @@ struct tn_gen {
     /* compiled output format; NULL: unconstrained, or not yet compiled */
     struct tern_grammar *grammar;
     bool is_structured; /* the answer is constrained by a grammar */
+    bool fills_in;    /* the answer fills a gap (infill.h): no default penalties */
+    bool fills_surely; /* llama.cpp's step of sampling "infill" */
     bool ignores_eos;
+    uint32_t n_indent;       /* a later line with less indentation ends the answer; 0: none does */
+    uint64_t max_predict_ns; /* a line that ends after this time ends the answer; 0: no limit */
     bool streams;
     bool includes_usage;
     bool returns_progress; /* report the prompt's progress in streams */
@@ -68,6 +72,8 @@ bool tn_gen_refuse_others(const json_t *body, const char *own_format, struct tn_
 /* Reads the members that OpenAI's chat and completions share.  false: refused. */
 bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
                         const struct tn_server_model *model, struct tn_refusal *refusal);
+/* Refuses a text after the answer, on routes that cannot fill in. */
+bool tn_gen_refuse_suffix(const json_t *body, struct tn_refusal *refusal);
 /* Reads Ollama's "options". */
 bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
                          const struct tn_server_model *model, struct tn_refusal *refusal);

@@ -77,3 +77,64 @@ void tn_json_real(struct tn_buf *out, double x, double otherwise)
         x = otherwise;
     tn_buf_printf(out, "%.6f", x);
 }
+
+/* ---- members of a written object ---- */
+
+/* One past a string that begins here. */
+static const char *skip_string(const char *at)
+{
+    for (at++; *at != '"'; at++)
+        at += *at == '\\';
+    return at + 1;
+}
+
+/* One past a value without blanks that begins here. */
+static const char *skip_value(const char *at)
+{
+    uint32_t depth = 0;
+    do {
+        if (*at == '"') {
+            at = skip_string(at);
+            continue;
+        }
+        depth += *at == '{' || *at == '[';
+        depth -= depth > 0 && (*at == '}' || *at == ']');
+        at++;
+    } while (depth > 0 || (*at && !strchr(",]}", *at)));
+    return at;
+}
+
+/* The value of a member of the object that begins here; NULL: not an object, or no such member. */
+static const char *find_member(const char *at, const char *name, size_t n)
+{
+    if (*at != '{')
+        return NULL;
+    while (*++at == '"') {
+        const char *end = skip_string(at);
+        if ((size_t)(end - at) == n + 2 && memcmp(at + 1, name, n) == 0)
+            return end + 1; /* after the colon */
+        at = skip_value(end + 1);
+    }
+    return NULL;
+}
+
+void tn_json_pick(struct tn_buf *out, struct tn_buf *json, const char *const *paths,
+                  size_t n)
+{
+    uint32_t n_found = 0;
+    tn_buf_append_text(out, "{");
+    for (size_t i = 0; i < n && !json->failed; i++) {
+        const char *at = tn_buf_text(json), *name = paths[i], *slash;
+        for (; at && (slash = strchr(name, '/')) != NULL; name = slash + 1)
+            at = find_member(at, name, (size_t)(slash - name));
+        at = at ? find_member(at, name, strlen(name)) : NULL;
+        if (!at)
+            continue;
+        tn_buf_append_text(out, n_found++ ? "," : "");
+        tn_json_text(out, paths[i]);
+        tn_buf_append_text(out, ":");
+        tn_buf_append(out, at, (size_t)(skip_value(at) - at));
+    }
+    tn_buf_append_text(out, "}");
+    out->failed = out->failed || json->failed;
+}

@@ -23,4 +23,9 @@ void tn_json_bytes(struct tn_buf *out, const char *bytes, size_t n);
  */
 void tn_json_real(struct tn_buf *out, double x, double otherwise);
 
+/* Appends an object with members of `json`, an object that this program wrote, in which each of the
+ * n paths is found: "timings/prompt_n" becomes a member of that name.  Others are left out. */
+void tn_json_pick(struct tn_buf *out, struct tn_buf *json, const char *const *paths,
+                  size_t n);
+
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * POST /completion of llama.cpp's server.
+ * POST /completion and /infill of llama.cpp's server.
  *
  * The events of a stream are separate objects without an end mark; several prompts yield an array.
  */
 #include <string.h>
 
 #include "server/answer_schema.h"
+#include "server/infill.h"
 #include "server/json_out.h"
 #include "server/llama.h"
 #include "server/logprobs.h"
@@ -93,11 +94,44 @@ static void append_end(struct tn_buf *out, const struct tn_task *task,
     tn_buf_append_text(out, "}}");
 }
 
+/* ---- selected members ---- */
+
+#define MAX_FIELDS 32u
+
+/* Refuses anything but names as "response_fields". */
+static bool check_fields(const json_t *body, struct tn_refusal *r)
+{
+    static const char name[] = "response_fields";
+    const json_t *fields = tn_json_member(body, name);
+    const size_t n = json_array_size(fields);
+    bool is_good = !fields || (json_is_array(fields) && n <= MAX_FIELDS);
+    for (size_t i = 0; i < n && is_good; i++)
+        is_good = json_is_string(json_array_get(fields, i));
+    return is_good || tn_refuse(r, 400, name, "\"%s\" must be an array of at most %u strings", name,
+                                MAX_FIELDS);
+}
+
+/* Appends the last object of a choice, or the members that the request selects.  Frees `json`. */
+static void append_selected(struct tn_buf *out, const struct tn_task *task, struct tn_buf *json)
+{
+    const json_t *fields = tn_json_member(task->body, "response_fields");
+    const char *paths[MAX_FIELDS];
+    const size_t n = json_array_size(fields);
+    for (size_t i = 0; i < n; i++)
+        paths[i] = json_string_value(json_array_get(fields, i));
+    if (n > 0)
+        tn_json_pick(out, json, paths, n);
+    else
+        tn_buf_append(out, tn_buf_bytes(json), json->n_bytes);
+    out->failed = out->failed || json->failed;
+    tn_buf_fini(json);
+}
+
 /* ---- streams ---- */
 
 static void send_piece(struct tn_task *task, struct tn_choice *choice, bool is_end)
 {
-    struct tn_buf json = {0};
+    struct tn_buf json = {0}, event = {0};
     size_t n_bytes;
     uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
     append_piece(&json, task, choice, to);
@@ -108,7 +142,9 @@ static void send_piece(struct tn_task *task, struct tn_choice *choice, bool is_e
     choice->n_sent = choice->text.n_bytes;
     choice->n_shown = to;
     choice->n_shown_bytes = n_bytes;
-    tn_openai_send_event(task, &json);
+    if (is_end)
+        append_selected(&event, task, &json);
+    tn_openai_send_event(task, is_end ? &event : &json);
 }
 
 static void send_more(struct tn_task *task, struct tn_choice *choice)
@@ -142,11 +178,13 @@ static void end_answer(struct tn_task *task, struct tn_buf *out)
     tn_buf_append_text(out, task->n_choices > 1 ? "[" : "");
     for (uint32_t i = 0; i < task->n_choices; i++) {
         struct tn_choice *choice = &task->choices[i];
+        struct tn_buf json = {0};
         size_t n_bytes;
-        tn_buf_append_text(out, i ? "," : "");
-        append_piece(out, task, choice,
+        append_piece(&json, task, choice,
                      tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes));
-        append_end(out, task, choice);
+        append_end(&json, task, choice);
+        tn_buf_append_text(out, i ? "," : "");
+        append_selected(out, task, &json);
     }
     tn_buf_append_text(out, task->n_choices > 1 ? "]" : "");
 }
@@ -162,13 +200,60 @@ static const struct tn_task_format llama_format = {
     .end_answer = end_answer,
 };
 
-static bool read_request(struct tn_task *task, struct tn_refusal *r)
+/* ---- requests ---- */
+
+static bool read_common(struct tn_task *task, struct tn_refusal *r)
 {
     return tn_gen_read_json_schema(&task->gen, task->body, r) &&
-           tn_gen_read_llama(&task->gen, task->body, task->model, r);
+           tn_gen_read_llama(&task->gen, task->body, task->model, r) &&
+           check_fields(task->body, r);
+}
+
+static bool read_completion(struct tn_task *task, struct tn_refusal *r)
+{
+    return tn_gen_refuse_suffix(task->body, r) && read_common(task, r);
 }
 
 void tn_route_completion(struct tn_server *server, struct tn_conn *conn)
 {
-    tn_task_answer(server, conn, &llama_format, read_request, tn_text_ids);
+    tn_task_answer(server, conn, &llama_format, read_completion, tn_text_ids);
+}
+
+static bool get_text(const json_t *body, const char *name, struct tn_infill_text *out,
+                     struct tn_refusal *r)
+{
+    return tn_json_get_text(body, name, &out->text, &out->n, r);
+}
+
+static bool read_gap(struct tn_infill_gap *gap, const json_t *body, struct tn_refusal *r)
+{
+    *gap = (struct tn_infill_gap){.typed = {"", 0},
+                                  .extra = tn_json_member(body, "input_extra")};
+    if (!get_text(body, "input_prefix", &gap->before, r) ||
+        !get_text(body, "prompt", &gap->typed, r) ||
+        !get_text(body, "input_suffix", &gap->after, r))
+        return false;
+    const char *missing = !gap->before.text ? "input_prefix"
+                          : !gap->after.text ? "input_suffix"
+                                             : NULL;
+    return !missing || tn_refuse(r, 400, missing, "\"%s\" is missing", missing);
+}
+
+static bool prepare_infill(struct tn_task *task, struct tn_refusal *r)
+{
+    struct tn_infill_gap gap;
+    return read_gap(&gap, task->body, r) && tn_infill_encode(task, &gap, r);
+}
+
+static bool read_infill(struct tn_task *task, struct tn_refusal *r)
+{
+    struct tn_infill_gap gap;
+    task->gen.fills_in = true;
+    return tn_infill_check(task, 501, r) && read_common(task, r) &&
+           read_gap(&gap, task->body, r);
+}
+
+void tn_route_infill(struct tn_server *server, struct tn_conn *conn)
+{
+    tn_task_answer(server, conn, &llama_format, read_infill, prepare_infill);
 }

@@ -14,6 +14,7 @@
 #include "plat/plat.h"
 #include "server/answer_schema.h"
 #include "server/choice.h"
+#include "server/infill.h"
 #include "server/json_out.h"
 #include "server/logprobs.h"
 #include "server/ollama.h"
@@ -187,8 +188,6 @@ static bool refuse_others(const struct tn_task *task, struct tn_refusal *r)
     const json_t *images = tn_json_member(task->body, "images");
     if (images && !(json_is_array(images) && json_array_size(images) == 0))
         return tn_refuse(r, 400, "images", "\"%s\" does not support images", id);
-    if (has_text(task, "suffix"))
-        return tn_refuse(r, 400, "suffix", "\"%s\" does not support insert: no \"suffix\"", id);
     if (has_text(task, "template"))
         return tn_refuse(r, 400, "template", "\"template\" is not supported in requests");
     return tn_gen_refuse_others(task->body, "format", r) &&
@@ -201,7 +200,8 @@ static bool read_common(struct tn_task *task, struct tn_refusal *r)
     (void)tn_json_get_text(task->body, "model", &task->called, NULL, r);
     return tn_json_get_bool(task->body, "stream", &task->gen.streams, r) &&
            tn_gen_read_format(&task->gen, task->body, r) &&
-           (!task->is_chat || tn_tools_read(task, r)) &&
+           (task->is_chat ? tn_gen_refuse_suffix(task->body, r) && tn_tools_read(task, r)
+                          : tn_infill_read_suffix(task, r)) &&
            tn_gen_read_options(&task->gen, tn_json_member(task->body, "options"), task->model, r) &&
            tn_logprobs_read(task, r) && refuse_others(task, r) && tn_reasoning_read_think(task, r);
 }
@@ -284,7 +284,8 @@ static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
     return true;
 }
 
-/* Encodes a turn of a conversation; with "raw" or without a template, the prompt verbatim. */
+/* Encodes a turn of a conversation; with "suffix" a gap; with "raw" or without a template, the
+ * prompt verbatim. */
 static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
 {
     bool is_raw = false;
@@ -293,6 +294,8 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
     if (!tn_json_get_bool(task->body, "raw", &is_raw, r) ||
         !tn_json_get_text(task->body, "prompt", &prompt, &n, r))
         return false;
+    if (task->gen.fills_in)
+        return tn_infill_prepare(task, r) && prepend_context(task, r);
     if (!is_raw && task->model->chat)
         return encode_turn(task, prompt, n, r) && prepend_context(task, r);
     const bool may_think = task->reasoning == TN_REASONING_ON;

@@ -73,8 +73,11 @@ static void append_capabilities(struct tn_buf *out, const struct tn_server *serv
                                 const struct tn_server_model *model)
 {
     const uint32_t i = tn_server_index(server, model);
+    struct tern_fim_ids fim;
     tn_buf_append_text(out, ",\"capabilities\":[");
     tn_buf_append_text(out, model->embedder ? "\"embedding\"" : "\"completion\"");
+    if (!model->embedder && tern_tokenizer_fim_ids(tern_model_tokenizer(model->model), &fim))
+        tn_buf_append_text(out, ",\"insert\"");
     if (server->has_tools[i])
         tn_buf_append_text(out, ",\"tools\"");
     if (server->reasoning[i].is_known)

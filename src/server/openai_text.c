@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "server/infill.h"
 #include "server/json_out.h"
 #include "server/logprobs.h"
 #include "server/openai.h"
@@ -360,18 +361,26 @@ static bool read_logprobs(struct tn_task *task, struct tn_refusal *r)
 static bool read_others(struct tn_task *task, struct tn_refusal *r)
 {
     double best_of = 1; /* more than "n" would mean answers that are discarded */
-    return tn_json_get_count(task->body, "best_of", 1, task->gen.n_choices, &best_of, r) &&
-           tn_json_get_bool(task->body, "echo", &task->echoes, r);
+    if (!tn_json_get_count(task->body, "best_of", 1, task->gen.n_choices, &best_of, r) ||
+        !tn_json_get_bool(task->body, "echo", &task->echoes, r))
+        return false;
+    return !(task->echoes && task->gen.fills_in) ||
+           tn_refuse(r, 400, "echo", "\"echo\" cannot be combined with \"suffix\"");
 }
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_gen_refuse_others(task->body, "", r) &&
+    return tn_gen_refuse_others(task->body, "", r) && tn_infill_read_suffix(task, r) &&
            tn_gen_read_openai(&task->gen, task->body, task->model, r) &&
            read_logprobs(task, r) && read_others(task, r);
 }
 
+static bool prepare(struct tn_task *task, struct tn_refusal *r)
+{
+    return task->gen.fills_in ? tn_infill_prepare(task, r) : tn_text_ids(task, r);
+}
+
 void tn_route_completions(struct tn_server *server, struct tn_conn *conn)
 {
-    tn_task_answer(server, conn, &text_format, read_request, tn_text_ids);
+    tn_task_answer(server, conn, &text_format, read_request, prepare);
 }

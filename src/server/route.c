@@ -48,6 +48,7 @@ static const struct route {
     {"/detokenize", POST, false, tn_route_detokenize},
     {"/tokenizer_info", GET, false, tn_route_tokenizer_info},
     {"/completion", POST, false, tn_route_completion},
+    {"/infill", POST, false, tn_route_infill},
     {"/props", GET, false, tn_route_props},
     {"/slots", GET, false, tn_route_slots},
     {"/api/version", GET, false, tn_route_ollama_version},

@@ -17,6 +17,7 @@
 #include "server/answer_grammar.h"
 #include "server/choice.h"
 #include "server/conn_limits.h"
+#include "server/infill.h"
 #include "server/metrics.h"
 
 /* ---- creation ---- */
@@ -149,7 +150,8 @@ static bool check_prompts(const struct tn_task *task, uint32_t n_choices,
 
 static void prepare_job(struct tn_task *task, uint32_t i)
 {
-    struct tn_job *job = &task->choices[i].job;
+    struct tn_choice *choice = &task->choices[i];
+    struct tn_job *job = &choice->job;
     const struct tn_gen *gen = &task->gen;
     const struct tern_ids *ids = ids_of(task, i / gen->n_choices);
     job->i_model = tn_server_index(task->server, task->model);
@@ -158,6 +160,9 @@ static void prepare_job(struct tn_task *task, uint32_t i)
         .sampler = gen->sampler,
         .max_tokens = gen->max_tokens,
         .ignore_eos = gen->ignores_eos,
+        .fills_in = gen->fills_surely,
+        .end_ids = choice->end_ids,
+        .n_end_ids = tn_infill_end_ids(task, ids, choice->end_ids),
         .stop_strings = gen->stops, .n_stop_strings = gen->n_stops,
         .grammar = gen->grammar,
         .n_logprobs = gen->has_logprobs ? 1 + gen->n_top : 0,
@@ -170,7 +175,7 @@ static void prepare_job(struct tn_task *task, uint32_t i)
     job->n_biases = gen->n_biases;
     job->owner = task;
     job->i_choice = i;
-    task->choices[i].end_id = TERN_NO_ID;
+    choice->end_id = TERN_NO_ID;
 }
 
 static void on_gone(void *arg)
@@ -470,7 +475,7 @@ static void take_end(struct tn_task *task, struct tn_choice *choice)
     task->server->n_jobs[job->i_model]--;
     count(task->server, job);
     if (choice->is_complete && job->status == TERN_OK) {
-        job->result.stop = TERN_STOP_EOS;
+        job->result.stop = choice->is_cut ? TERN_STOP_LENGTH : TERN_STOP_EOS;
         job->result.n_new = choice->n_taken;
     }
     tn_choice_end(task, choice);

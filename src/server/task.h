@@ -20,6 +20,8 @@
 
 struct tn_task;
 
+#define TN_TASK_MAX_END_IDS 8u /* ids that end the answer besides the model's */
+
 /* The entry that a stream has open, in formats whose answers are lists. */
 enum tn_open { TN_OPEN_NOTHING, TN_OPEN_REASONING, TN_OPEN_TEXT, TN_OPEN_CALL };
 
@@ -47,7 +49,11 @@ struct tn_choice {
     struct tn_buf prompt_logprobs; /* [n_ids of the prompt][n_logprobs], if echoed */
     uint32_t n_prompt_tokens;
     uint32_t end_id; /* the token that ended the answer; TERN_NO_ID: none */
-    bool is_complete; /* its single call is: tokens after it do not belong to the answer */
+    bool is_complete; /* tokens that may follow do not belong to the answer */
+    bool is_cut;      /* complete because of a limit by lines */
+    size_t line_at;   /* offset of the first line whose indentation is not known yet; 0: none */
+    uint64_t first_ns; /* time of the first token */
+    uint32_t end_ids[TN_TASK_MAX_END_IDS]; /* of the job's request */
     bool has_ended;
 };
 

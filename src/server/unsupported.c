@@ -67,7 +67,7 @@ static bool refuse_numbers(const json_t *body, struct tn_refusal *r)
         double neutral;
     } fields[] = {{"mirostat", 0},       {"dry_multiplier", 0}, {"xtc_probability", 0},
                   {"dynatemp_range", 0}, {"typical_p", 1},      {"tfs_z", 1},
-                  {"top_n_sigma", -1},   {"min_tokens", 0},     {"n_cmpl", 1}};
+                  {"top_n_sigma", -1},   {"min_tokens", 0}};
     for (size_t i = 0; i < TN_COUNT_OF(fields); i++) {
         const json_t *value = tn_json_member(body, fields[i].name);
         if (value && !(json_is_number(value) && json_number_value(value) == fields[i].neutral))
@@ -92,13 +92,12 @@ static bool refuse_members(const json_t *body, struct tn_refusal *r)
     static const struct {
         const char *name, *instead;
     } fields[] = {
-        {"functions", "; \"tools\" replaced it"}, {"suffix", ""},
-        {"stop_token_ids", ""},                   {"bad_words", ""},
-        {"allowed_token_ids", ""},                {"use_beam_search", ""},
-        {"truncate_prompt_tokens", ""},           {"t_max_predict_ms", ""},
-        {"n_indent", ""},                         {"lora", ""},
-        {"mcp_servers", ""},                      {"documents", ""},
-        {"logits_processors", ""},                {"include_stop_str_in_output", ""},
+        {"functions", "; \"tools\" replaced it"}, {"stop_token_ids", ""},
+        {"bad_words", ""},                        {"allowed_token_ids", ""},
+        {"use_beam_search", ""},                  {"truncate_prompt_tokens", ""},
+        {"lora", ""},                             {"mcp_servers", ""},
+        {"documents", ""},                        {"logits_processors", ""},
+        {"include_stop_str_in_output", ""},
         {"chat_template", "; tern serve --template sets it"}};
     for (size_t i = 0; i < TN_COUNT_OF(fields); i++)
         if (!is_nothing(tn_json_member(body, fields[i].name)))
@@ -107,33 +106,6 @@ static bool refuse_members(const json_t *body, struct tn_refusal *r)
     if (json_is_false(tn_json_member(body, "skip_special_tokens")))
         return tn_refuse(r, 400, "skip_special_tokens",
                          "\"skip_special_tokens\" must be true: texts have no special tokens");
-    return true;
-}
-
-static bool lists(const json_t *value, const char *name, char letter)
-{
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const char *item = json_string_value(json_array_get(value, i));
-        if (item && strcmp(item, name) == 0)
-            return true;
-    }
-    return json_is_string(value) && strchr(json_string_value(value), letter);
-}
-
-/* llama.cpp's list of the steps of sampling, as names or letters: an omitted one would be off. */
-static bool refuse_samplers(const json_t *body, struct tn_refusal *r)
-{
-    static const struct {
-        const char *name;
-        char letter;
-    } steps[] = {{"top_k", 'k'}, {"top_p", 'p'}, {"min_p", 'm'}, {"temperature", 't'}};
-    const json_t *value = tn_json_member(body, "samplers");
-    for (size_t i = 0; i < TN_COUNT_OF(steps) && !is_nothing(value); i++)
-        if (!lists(value, steps[i].name, steps[i].letter))
-            return tn_refuse(r, 400, "samplers",
-                             "\"samplers\" without \"%s\" is not supported; its own member turns "
-                             "it off: \"top_k\": 0, \"top_p\": 1, \"min_p\": 0, "
-                             "\"temperature\": 1", steps[i].name);
     return true;
 }
 
@@ -151,6 +123,13 @@ static bool refuse_modalities(const json_t *body, struct tn_refusal *r)
 
 bool tn_gen_refuse_others(const json_t *body, const char *own_format, struct tn_refusal *r)
 {
-    return refuse_numbers(body, r) && refuse_members(body, r) && refuse_samplers(body, r) &&
-           refuse_modalities(body, r) && refuse_formats(body, own_format, r);
+    return refuse_numbers(body, r) && refuse_members(body, r) && refuse_modalities(body, r) &&
+           refuse_formats(body, own_format, r);
+}
+
+bool tn_gen_refuse_suffix(const json_t *body, struct tn_refusal *r)
+{
+    return is_nothing(tn_json_member(body, "suffix")) ||
+           tn_refuse(r, 400, "suffix", "\"suffix\" is not supported here; /infill, "
+                                       "/v1/completions and /api/generate fill in a text");
 }

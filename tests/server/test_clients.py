@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
 import fetch_clients
+import filling
 import serving
 from thinking import SWITCH, thinking_model
 from tools import TAGGED
@@ -137,9 +138,14 @@ class Readme(serving.TestCase):
         commands = [text[text.index("curl http"):] for _, text in self.blocks
                     if "curl http" in text]
         self.assertTrue(commands)
-        for line in commands:
-            answer = json.loads(self.check(shlex.split(line)))
-            self.assertTrue(answer["choices"][0]["message"]["content"])
+        with serving.Server(models=[filling.model(filling.QWEN)]) as editors:
+            for line in commands:
+                fills_in = "/infill" in line
+                if fills_in:
+                    line = line.replace(self.server.line, editors.line)
+                answer = json.loads(self.check(shlex.split(line)))
+                self.assertTrue(answer["content"] if fills_in else
+                                answer["choices"][0]["message"]["content"])
 
     def test_python(self):
         folder = self.folder("openai2")

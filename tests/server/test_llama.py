@@ -214,13 +214,20 @@ class Llama(serving.TestCase):
     def test_refusals(self):
         for more in ({"grammar": "root ::= x"}, {"json_schema": "{}"}, {"mirostat": 1},
                      {"n_probs": 21}, {"prompt": None}, {"prompt": {}}, {"stop": 5},
-                     {"samplers": ["top_k", "top_p", "min_p"]}, {"samplers": "kpm"}):
+                     {"samplers": 5}, {"samplers": {}}, {"suffix": "b"}, {"n_cmpl": 9}):
             self.post("/completion", dict({"prompt": "a"}, **more), 400)
         self.completion(grammar="", mirostat=0, dry_multiplier=0.0, json_schema=None,
                         cache_prompt=True, id_slot=-1, samplers=[], n_predict=1)
         for steps in ("edskypmxt", ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p",
                                     "min_p", "xtc", "temperature"]):
             self.completion(samplers=steps, n_predict=1)
+
+    def test_omitted_steps_of_sampling_are_off(self):
+        body = {"seed": 5, "repeat_penalty": 1, "presence_penalty": 0}
+        plain = self.completion(top_k=9, top_p=1, temperature=1, **body)["content"]
+        listed = dict(body, temperature=0.1, top_p=0.1, repeat_penalty=9)
+        for steps in (["top_k"], "k", ["top_k", "dry", 5, None]):
+            self.assertEqual(self.completion(top_k=9, samplers=steps, **listed)["content"], plain)
 
     def test_json_schema(self):
         schema = {"type": "object", "properties": {

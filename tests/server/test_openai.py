@@ -418,7 +418,7 @@ class OpenAI(serving.TestCase):
         fields = {"temperature": (-1, 3, 1e308, 2 ** 31, 2 ** 63, "5", []),
                   "top_p": (-1, 1e308, 2 ** 63, "5", []), "n": (-1, 0, 9, 1e308, 2 ** 63, "5", []),
                   "max_tokens": (-2, "5", [], 1.5), "max_completion_tokens": (-2, "5", []),
-                  "n_predict": (-2, "5"), "samplers": (["top_k", "typ_p"], "kp"),
+                  "n_predict": (-2, "5"), "samplers": (5, {}, True),
                   "seed": (1.5, 1e308, "5", []), "top_logprobs": (-1, 21, 2 ** 63, "5", []),
                   "presence_penalty": (-3, 3, 1e308, 2 ** 63, "5", []),
                   "frequency_penalty": (-3, 3, 1e308, "5", []), "top_k": (-2, 1e308, "5", []),
