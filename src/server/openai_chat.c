@@ -481,3 +481,39 @@ void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
 {
     tn_task_answer(server, conn, &chat_format, read_request, tn_chat_prepare);
 }
+
+/* ---- llama.cpp's POST /apply-template ---- */
+
+#define ESCAPED 6u /* JSON bytes per byte of text */
+
+static bool read_for_text(struct tn_task *task, struct tn_refusal *r)
+{
+    const bool is_good = read_request(task, r);
+    task->gen.n_choices = 0;
+    task->gen.streams = false;
+    return is_good;
+}
+
+static void end_text(struct tn_task *task, struct tn_buf *out)
+{
+    struct tn_refusal refusal;
+    char *text = NULL;
+    size_t n = 0;
+    out->failed = tern_tokenizer_decode(tn_task_tokenizer(task), task->ids.ids, task->ids.n, false,
+                                        &text, &n, NULL) != TERN_OK ||
+                  !tn_body_hold_out(task->server, &task->request, n * ESCAPED, &refusal);
+    if (!out->failed) {
+        tn_buf_append_text(out, "{\"prompt\":");
+        tn_json_string(out, text, n);
+        tn_buf_append_text(out, "}");
+    }
+    tern_text_free(text);
+}
+
+/* Answers with the prompt of a conversation; computes nothing. */
+void tn_route_apply_template(struct tn_server *server, struct tn_conn *conn)
+{
+    static const struct tn_task_format format = {.error = tn_openai_error,
+                                                 .end_answer = end_text};
+    tn_task_answer(server, conn, &format, read_for_text, tn_chat_prepare);
+}

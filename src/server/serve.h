@@ -109,12 +109,13 @@ bool tn_route_needs_no_slot(const struct tn_conn *conn);
 tn_route_fn tn_route_health, tn_route_metrics;
 tn_route_fn tn_route_models, tn_route_model, tn_route_chat, tn_route_completions,
     tn_route_embeddings;
-tn_route_fn tn_route_responses, tn_route_messages, tn_route_messages_count;
+tn_route_fn tn_route_responses, tn_route_responses_count, tn_route_messages,
+    tn_route_messages_count;
 tn_route_fn tn_route_ollama_version, tn_route_ollama_tags, tn_route_ollama_ps,
     tn_route_ollama_show, tn_route_ollama_chat, tn_route_ollama_generate, tn_route_ollama_embed,
     tn_route_ollama_embeddings, tn_route_ollama_pull, tn_route_not_here, tn_route_root;
 tn_route_fn tn_route_tokenize, tn_route_detokenize, tn_route_completion, tn_route_infill,
-    tn_route_props, tn_route_slots; /* llama.cpp */
+    tn_route_apply_template, tn_route_props, tn_route_slots; /* llama.cpp */
 tn_route_fn tn_route_tokenizer_info; /* vLLM */
 tn_route_fn tn_route_page, tn_route_page_json, tn_route_checksum; /* page.c */
 

@@ -312,6 +312,8 @@ ANSWERS = (
     ("/tokenize", {"content": "The king", "with_pieces": True}),
     ("/detokenize", {"tokens": [1, 2]}),
     ("/apply-template", {"messages": HI}),
+    ("/v1/responses/input_tokens", {"input": "Hi"}),
+    ("/infill", {"input_prefix": "The ", "input_suffix": "."}),
 )
 GETS = ("/health", "/v1/health", "/v1/models", "/models", "/props", "/slots", "/api/tags",
         "/api/ps", "/api/version")

@@ -229,6 +229,19 @@ class Llama(serving.TestCase):
         for steps in (["top_k"], "k", ["top_k", "dry", 5, None]):
             self.assertEqual(self.completion(top_k=9, samplers=steps, **listed)["content"], plain)
 
+    def test_the_prompt_of_a_conversation(self):
+        chat = {"messages": [{"role": "user", "content": "Tell <|eot_id|> a tale."}]}
+        prompt = self.post("/apply-template", chat)["prompt"]
+        self.assertIn("Tell <|eot_id|> a tale.", prompt)
+        self.assertTrue(prompt.startswith(self.server.get("/props")[1]["bos_token"]))
+        plain = {"messages": [{"role": "user", "content": "Tell a tale."}]}
+        answer = self.post("/v1/chat/completions", dict(plain, temperature=0, max_tokens=24))
+        raw = self.completion(self.post("/apply-template", plain)["prompt"], temperature=0)
+        self.assertEqual(raw["content"], answer["choices"][0]["message"]["content"])
+        self.assertEqual(raw["tokens_evaluated"], answer["usage"]["prompt_tokens"])
+        for messages in (None, [], 5, [{"role": 5}]):
+            self.post("/apply-template", {"messages": messages}, 400)
+
     def test_json_schema(self):
         schema = {"type": "object", "properties": {
             "kind": {"enum": ["cat", "dog"]}, "born": {"type": "string", "format": "date"}},

@@ -54,6 +54,14 @@ class Responses(serving.TestCase):
                          (chat["usage"]["prompt_tokens"], chat["usage"]["completion_tokens"]))
         whole = self.ask(input="Hi", max_output_tokens=500)
         self.assertEqual((whole["status"], whole["incomplete_details"]), ("completed", None))
+        for stream in (False, True):
+            self.assertEqual(self.post(PATH + "/input_tokens", dict(
+                ASK, instructions="Be brief.", stream=stream)), {
+                    "object": "response.input_tokens",
+                    "input_tokens": answer["usage"]["input_tokens"]})
+        long = self.post(PATH + "/input_tokens", {"input": "word " * 3000})
+        self.assertGreater(long["input_tokens"], 3000)
+        self.post(PATH + "/input_tokens", {"input": 5}, 400)
 
     def test_items_are_messages(self):
         items = [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
