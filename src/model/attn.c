@@ -36,13 +36,12 @@ struct attn_task {
 static struct attn_task task_of(struct tn_forward *f, uint32_t i_layer)
 {
     const struct tn_layer *layer = &f->weights->layers[i_layer];
-    struct attn_task task = {.f = f,
-                             .layer = layer,
-                             .s = f->s.mixers[TERN_MIXER_ATTENTION],
-                             .at = &f->states->layers[i_layer],
-                             .per_kv = layer->dims.n_head / layer->dims.n_kv_head};
-    tn_kvcache_plan(&task.kv, &layer->dims, f->kv_type);
-    return task;
+    return (struct attn_task){.f = f,
+                              .layer = layer,
+                              .s = f->s.mixers[TERN_MIXER_ATTENTION],
+                              .kv = tn_kvcache_of(&layer->dims, f->kv_type),
+                              .at = &f->states->layers[i_layer],
+                              .per_kv = layer->dims.n_head / layer->dims.n_kv_head};
 }
 
 uint32_t tn_attn_group(const struct tn_layer_dims *dims)
@@ -100,13 +99,6 @@ static struct tn_queries queries_from(const struct attn_task *task, const struct
 static uint32_t only_position(const struct tn_forward *f)
 {
     return f->batch->spans[0].position;
-}
-
-/* The first position that a query at `position` sees. */
-static uint32_t first_seen(const struct attn_task *task, uint32_t position)
-{
-    const uint32_t window = task->layer->spec->window;
-    return window && position >= window ? position + 1 - window : 0;
 }
 
 /* RMSNorm of each of n_heads heads. */
@@ -331,7 +323,7 @@ static void decode_pair(const struct attn_task *task, uint32_t i_pair, const voi
     uint32_t i_block = task->first_block + i_pair / c->n_kv_head, g = i_pair % c->n_kv_head;
     uint32_t per_kv = task->per_kv, dim = task->kv.dim, begin = i_block * TN_KV_BLOCK;
     uint32_t n_pos = TN_MIN(TN_KV_BLOCK, only_position(f) + 1 - begin);
-    uint32_t first = first_seen(task, only_position(f));
+    uint32_t first = tn_first_seen(task->layer, only_position(f));
     for (uint32_t i = 0; i < per_kv; i++) {
         scratch->n_valid[i] = n_pos;
         scratch->n_before[i] = first > begin ? first - begin : 0;
@@ -413,7 +405,7 @@ static void attend_one(struct attn_task *task)
 {
     struct tn_forward *f = task->f;
     const struct tn_layer_dims *c = &task->layer->dims;
-    task->first_block = first_seen(task, only_position(f)) / TN_KV_BLOCK;
+    task->first_block = tn_first_seen(task->layer, only_position(f)) / TN_KV_BLOCK;
     const uint32_t n_blocks = only_position(f) / TN_KV_BLOCK + 1 - task->first_block;
     const uint32_t n_threads = tn_team_n_threads(f->team);
     task->n_pairs = n_blocks * c->n_kv_head;
@@ -456,7 +448,7 @@ static bool see_block(const struct attn_task *task, uint32_t b, uint32_t positio
     bool is_first = true;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t position = position_of_first + i / per_kv;
-        const uint32_t first = first_seen(task, position), end = position + 1;
+        const uint32_t first = tn_first_seen(task->layer, position), end = position + 1;
         const bool sees = end > begin && first < begin + TN_KV_BLOCK;
         scratch->n_valid[i] = sees ? TN_MIN(TN_KV_BLOCK, end - begin) : 0;
         scratch->n_before[i] = sees && first > begin ? first - begin : 0;
@@ -488,7 +480,8 @@ static void attend_group(const struct attn_task *task, const struct tn_span *spa
     struct query_group group = {{0}, scratch->queries, scratch->n_valid, scratch->n_before,
                                 n_tokens * per_kv, NULL};
     gather_queries(task, g, span->row + t, n_tokens, &scratch->queries);
-    for (uint32_t b = first_seen(task, position) / TN_KV_BLOCK; b * TN_KV_BLOCK <= last; b++) {
+    const uint32_t first = tn_first_seen(task->layer, position) / TN_KV_BLOCK;
+    for (uint32_t b = first; b * TN_KV_BLOCK <= last; b++) {
         /* Usually every query sees positions of the first block: its result becomes the total. */
         const bool is_first = see_block(task, b, position, group.n, scratch);
         group.rows = rows_of(task, span, b, g);

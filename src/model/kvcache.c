@@ -25,17 +25,17 @@ uint32_t tn_kv_dim(uint32_t head_dim)
     return (uint32_t)tn_align_up(head_dim, 16);
 }
 
-void tn_kvcache_plan(struct tn_kvcache *out, const struct tn_layer_dims *dims,
-                     enum tn_kv_type type)
+struct tn_kvcache tn_kvcache_of(const struct tn_layer_dims *dims, enum tn_kv_type type)
 {
-    *out = (struct tn_kvcache){
+    struct tn_kvcache kv = {
         .type = type,
         .n_kv_head = dims->n_kv_head,
         .dim = tn_kv_dim(dims->head_dim),
     };
-    out->row_bytes = out->dim * value_bytes(type);
-    out->head_bytes =
-        2 * TN_KV_BLOCK * (out->row_bytes + sizeof(uint16_t) * scales_per_row(out));
+    kv.row_bytes = kv.dim * value_bytes(type);
+    kv.head_bytes = 2 * TN_KV_BLOCK * (kv.row_bytes + sizeof(uint16_t) * scales_per_row(&kv));
+    kv.layer_bytes = kv.head_bytes * kv.n_kv_head;
+    return kv;
 }
 
 struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *part,

@@ -33,6 +33,7 @@ struct tn_kvcache {
     uint32_t dim;          /* padded head_dim */
     size_t row_bytes;      /* one row of values */
     size_t head_bytes;     /* K, V and scales of one head in one block */
+    size_t layer_bytes;    /* of all heads */
 };
 
 /* The rows of one head in one block. */
@@ -43,8 +44,7 @@ struct tn_kv_rows {
     uint16_t *v_scales;
 };
 
-void tn_kvcache_plan(struct tn_kvcache *out, const struct tn_layer_dims *dims,
-                     enum tn_kv_type type);
+struct tn_kvcache tn_kvcache_of(const struct tn_layer_dims *dims, enum tn_kv_type type);
 /* The rows of a head in a layer's data of a block. */
 struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *part,
                                   uint32_t i_kv_head);

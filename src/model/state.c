@@ -19,9 +19,7 @@ static const struct tn_state_ops *ops_of(const struct tn_layer *layer)
 
 size_t tn_draft_block_bytes(const struct tn_layer *layer)
 {
-    struct tn_kvcache kv;
-    tn_kvcache_plan(&kv, &layer->dims, TN_KV_F32); /* the largest */
-    return kv.head_bytes * kv.n_kv_head;
+    return tn_kvcache_of(&layer->dims, TN_KV_F32).layer_bytes; /* the largest */
 }
 
 void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers,
@@ -62,9 +60,15 @@ uint64_t tn_kv_bytes_per_token(const struct tn_weights *weights,
 
 /* ---- positions that all layers can reach ---- */
 
-static bool has_state(const struct tn_state_layer *l)
+/* The next layer with a state after l, from the first one on for NULL; NULL: there is none. */
+static const struct tn_state_layer *next_layer(const struct tn_state_plan *plan,
+                                               const struct tn_state_layer *l)
 {
-    return l->bytes.sequence > 0;
+    const struct tn_state_layer *end = plan->layers + plan->n_layer;
+    for (l = l ? l + 1 : plan->layers; l < end; l++)
+        if (l->bytes.sequence > 0)
+            return l;
+    return NULL;
 }
 
 /* A layer may reach only a position that another cannot: repeats until all agree. */
@@ -74,13 +78,9 @@ static uint32_t reach_all(const struct tn_state_plan *plan, const unsigned char 
     uint32_t asked;
     do {
         asked = position;
-        for (uint32_t i = 0; i < plan->n_layer; i++) {
-            const struct tn_state_layer *l = &plan->layers[i];
-            const struct tn_state_ops *ops = ops_of(l->layer);
-            if (has_state(l))
-                position = ops->reach(l, kept ? kept + l->at.checkpoint : state + l->at.sequence,
-                                      position);
-        }
+        for (const struct tn_state_layer *l = NULL; (l = next_layer(plan, l)) != NULL;)
+            position = ops_of(l->layer)->reach(
+                l, kept ? kept + l->at.checkpoint : state + l->at.sequence, position);
     } while (position != asked);
     return position;
 }
@@ -101,52 +101,35 @@ uint32_t tn_state_kept_reach(const struct tn_state_plan *plan, const unsigned ch
 
 void tn_state_truncate(const struct tn_state_plan *plan, unsigned char *state, uint32_t position)
 {
-    for (uint32_t i = 0; i < plan->n_layer; i++) {
-        const struct tn_state_layer *l = &plan->layers[i];
-        if (has_state(l))
-            ops_of(l->layer)->truncate(l, state + l->at.sequence, position);
-    }
+    for (const struct tn_state_layer *l = NULL; (l = next_layer(plan, l)) != NULL;)
+        ops_of(l->layer)->truncate(l, state + l->at.sequence, position);
 }
 
 void tn_state_checkpoint(const struct tn_state_plan *plan, const unsigned char *state,
                          uint32_t position, unsigned char *kept)
 {
-    for (uint32_t i = 0; i < plan->n_layer; i++) {
-        const struct tn_state_layer *l = &plan->layers[i];
-        if (has_state(l))
-            ops_of(l->layer)->checkpoint(l, state + l->at.sequence, position,
-                                         kept + l->at.checkpoint);
-    }
+    for (const struct tn_state_layer *l = NULL; (l = next_layer(plan, l)) != NULL;)
+        ops_of(l->layer)->checkpoint(l, state + l->at.sequence, position, kept + l->at.checkpoint);
 }
 
 void tn_state_restore(const struct tn_state_plan *plan, unsigned char *state,
                       const unsigned char *kept)
 {
-    for (uint32_t i = 0; i < plan->n_layer; i++) {
-        const struct tn_state_layer *l = &plan->layers[i];
-        if (has_state(l))
-            ops_of(l->layer)->restore(l, state + l->at.sequence, kept + l->at.checkpoint);
-    }
+    for (const struct tn_state_layer *l = NULL; (l = next_layer(plan, l)) != NULL;)
+        ops_of(l->layer)->restore(l, state + l->at.sequence, kept + l->at.checkpoint);
 }
 
 void tn_state_pretend(const struct tn_state_plan *plan, unsigned char *state, uint32_t position)
 {
-    for (uint32_t i = 0; i < plan->n_layer; i++) {
-        const struct tn_state_layer *l = &plan->layers[i];
-        if (has_state(l))
-            ops_of(l->layer)->pretend(l, state + l->at.sequence, position);
-    }
+    for (const struct tn_state_layer *l = NULL; (l = next_layer(plan, l)) != NULL;)
+        ops_of(l->layer)->pretend(l, state + l->at.sequence, position);
 }
 
 bool tn_state_is_sound(const struct tn_state_plan *plan, const unsigned char *kept,
                        uint32_t position)
 {
-    bool is_sound = true;
-    for (uint32_t i = 0; i < plan->n_layer; i++) {
-        const struct tn_state_layer *l = &plan->layers[i];
-        if (has_state(l))
-            is_sound =
-                is_sound && ops_of(l->layer)->is_sound(l, kept + l->at.checkpoint, position);
-    }
-    return is_sound;
+    for (const struct tn_state_layer *l = NULL; (l = next_layer(plan, l)) != NULL;)
+        if (!ops_of(l->layer)->is_sound(l, kept + l->at.checkpoint, position))
+            return false;
+    return true;
 }

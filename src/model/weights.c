@@ -17,19 +17,11 @@
 #include "model/mixer.h"
 
 const uint8_t tn_matrix_places[TN_ROLE_END] = {
-#undef TN_PLACE_MATRIX
-#undef TN_PLACE_ROW_LIST
-#undef TN_PLACE_COL_LIST
-#undef TN_PLACE_STACK
-#undef TN_PLACE_FLOATS
-#define TN_PLACE_MATRIX(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
-#define TN_PLACE_ROW_LIST(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
-#define TN_PLACE_COL_LIST(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
-#define TN_PLACE_STACK(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
-#define TN_PLACE_FLOATS(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
+#define TN_PLACE(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define SLOT(role, scope, kind, ...) TN_PLACE_##kind(role)
 #include "arch/slots.h"
 #undef SLOT
+#undef TN_PLACE
 };
 
 static tern_status bind_matrix(struct tn_matrix *out, const struct tn_model_file *file,

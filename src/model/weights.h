@@ -10,20 +10,23 @@
 #include "file/model_file.h"
 #include "model/format.h"
 
-/* Indices of the matrices of a layer, in the order of the slots. */
-#define TN_PLACE_MATRIX(role) TN_MATRIX_##role,
-#define TN_PLACE_ROW_LIST(role) TN_MATRIX_##role,
-#define TN_PLACE_COL_LIST(role) TN_MATRIX_##role,
-#define TN_PLACE_STACK(role) TN_MATRIX_##role,
-#define TN_PLACE_FLOATS(role) TN_MATRIX_##role,
+/* Indices of the matrices of a layer, in the order of the slots.  A slot of these kinds expands to
+ * what the place of expansion defines as TN_PLACE. */
+#define TN_PLACE_MATRIX(role) TN_PLACE(role)
+#define TN_PLACE_ROW_LIST(role) TN_PLACE(role)
+#define TN_PLACE_COL_LIST(role) TN_PLACE(role)
+#define TN_PLACE_STACK(role) TN_PLACE(role)
+#define TN_PLACE_FLOATS(role) TN_PLACE(role)
 #define TN_PLACE_TABLE(role)
 #define TN_PLACE_NORM(role)
 #define TN_PLACE_BIAS(role)
 #define TN_PLACE_FACTORS(role)
 enum tn_matrix_place {
+#define TN_PLACE(role) TN_MATRIX_##role,
 #define SLOT(role, scope, kind, ...) TN_PLACE_##kind(role)
 #include "arch/slots.h"
 #undef SLOT
+#undef TN_PLACE
     TN_N_MATRICES
 };
 

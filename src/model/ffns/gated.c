@@ -49,21 +49,6 @@ static uint32_t list_active_rows(const struct tn_forward *f, uint32_t n_ffn, uin
     return n_ffn;
 }
 
-/* One token: gate for all rows, then up for the needed ones. */
-static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
-{
-    const uint32_t hidden = f->weights->config->hidden;
-    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
-                                    .dst = scratch_of(f)->gate};
-    tn_multiply(f, f->input, f->input_norm, hidden, &gate, 1);
-    tn_region_end(f, TN_REGION_GATE, start);
-    uint32_t n = list_active_rows(f, layer->dims.ffn, f->s.active);
-    tn_multiply_rows(f, tn_matrix_of(layer, TERN_ROLE_UP), gate.dst, f->s.active, n);
-    f->counters.up_active += n;
-    f->counters.up_rows += layer->dims.ffn;
-    tn_region_end(f, TN_REGION_UP, start);
-}
-
 /* From this share of positive gates on, all rows of up together are faster than a few tokens'
  * lists. */
 #define MAX_DENSITY_FEW 0.4
@@ -80,19 +65,26 @@ static bool is_sparse(const struct tn_forward *f, const float *gate, uint32_t n_
     return n_positive <= MAX_DENSITY_FEW * n * f->n_tokens;
 }
 
-/* A few tokens: the same, unless gates are mostly positive. */
-static void gate_then_up_few(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
+/* Gate for all rows, then up for the needed ones; for a few tokens all rows of up if gates are
+ * mostly positive. */
+static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
 {
-    const struct tern_file_config *c = f->weights->config;
+    const uint32_t n_ffn = layer->dims.ffn;
     const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
     const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
                                     .dst = scratch_of(f)->gate};
-    tn_multiply(f, f->input, f->input_norm, c->hidden, &gate, 1);
+    tn_multiply(f, f->input, f->input_norm, f->weights->config->hidden, &gate, 1);
     tn_region_end(f, TN_REGION_GATE, start);
-    if (is_sparse(f, gate.dst, layer->dims.ffn))
+    if (f->n_tokens == 1) {
+        const uint32_t n = list_active_rows(f, n_ffn, f->s.active);
+        tn_multiply_rows(f, up, gate.dst, f->s.active, n);
+        f->counters.up_active += n;
+        f->counters.up_rows += n_ffn;
+    } else if (is_sparse(f, gate.dst, n_ffn)) {
         tn_multiply_rows_few(f, up, gate.dst);
-    else
+    } else {
         tn_multiply_up(f, up, gate.dst);
+    }
     tn_region_end(f, TN_REGION_UP, start);
 }
 
@@ -129,21 +121,19 @@ static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
 static void run(struct tn_forward *f, const struct tn_layer *layer)
 {
     uint64_t start = f->now_ns();
-    const uint32_t hidden = f->weights->config->hidden;
     const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
     f->activation = layer->spec->activation;
+    const bool may_skip = f->n_tokens == 1 || (f->n_tokens <= TN_FEW_TOKENS &&
+                                               f->activation == TERN_ACT_RELU2);
     if (keeps_up(layer)) {
         gate_and_up(f, layer);
         tn_region_end(f, TN_REGION_GATE, &start);
-    } else if (f->n_tokens == 1 && up->format->mul_rows) {
+    } else if (up->format->mul_rows && may_skip) {
         gate_then_up(f, layer, &start);
-    } else if (f->n_tokens <= TN_FEW_TOKENS && up->format->mul_rows &&
-               f->activation == TERN_ACT_RELU2) {
-        gate_then_up_few(f, layer, &start);
     } else {
         const struct tn_product gated = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
                                          .dst = scratch_of(f)->gate, .up = up};
-        tn_multiply(f, f->input, f->input_norm, hidden, &gated, 1);
+        tn_multiply(f, f->input, f->input_norm, f->weights->config->hidden, &gated, 1);
         tn_region_end(f, TN_REGION_GATE, &start);
     }
     const struct tn_branch down = {

@@ -39,19 +39,11 @@ uint32_t tn_rings_above(const struct tn_weights *weights, uint32_t n_batch)
     return window ? n_blocks * TN_KV_BLOCK : UINT32_MAX;
 }
 
-static struct tn_kvcache cache_of(const struct tn_layer *layer, enum tn_kv_type type)
-{
-    struct tn_kvcache kv;
-    tn_kvcache_plan(&kv, &layer->dims, type);
-    return kv;
-}
-
 static struct tn_state_bytes state_bytes(const struct tn_weights *weights,
                                          const struct tn_layer *layer,
                                          const struct tn_state_input *input)
 {
-    const struct tn_kvcache kv = cache_of(layer, input->kv);
-    const size_t block = kv.head_bytes * kv.n_kv_head;
+    const size_t block = tn_kvcache_of(&layer->dims, input->kv).layer_bytes;
     const uint32_t window = layer->spec->window;
     if (window == 0 || input->n_ctx <= tn_rings_above(weights, input->n_batch))
         return (struct tn_state_bytes){.block = block};
@@ -94,10 +86,10 @@ void tn_ring_append(const struct tn_state_layer *l, void *state, uint32_t positi
 static void copy_rows(const struct tn_state_layer *l, unsigned char *kept, void *state,
                       const struct ring_header *h, bool to_kept)
 {
-    const struct tn_kvcache kv = cache_of(l->layer, l->input.kv);
+    const struct tn_kvcache kv = tn_kvcache_of(&l->layer->dims, l->input.kv);
     for (uint32_t position = h->begin; position < h->end; position++) {
         const uint32_t row = position - h->begin;
-        unsigned char *block = kept + sizeof *h + row / TN_KV_BLOCK * kv.head_bytes * kv.n_kv_head;
+        unsigned char *block = kept + sizeof *h + row / TN_KV_BLOCK * kv.layer_bytes;
         unsigned char *in_ring = tn_ring_block(l, state, position / TN_KV_BLOCK);
         for (uint32_t g = 0; g < kv.n_kv_head; g++) {
             const struct tn_kv_rows a = tn_kvcache_rows(&kv, block, g);
@@ -112,18 +104,11 @@ static void copy_rows(const struct tn_state_layer *l, unsigned char *kept, void 
 
 /* ---- the contract (model/state.h) ---- */
 
-/* The first position that the row at `position` sees. */
-static uint32_t first_seen(const struct tn_state_layer *l, uint32_t position)
-{
-    const uint32_t window = l->layer->spec->window;
-    return position < window ? 0 : position + 1 - window;
-}
-
 static uint32_t reach(const struct tn_state_layer *l, const void *state, uint32_t position)
 {
     const struct ring_header *h = state;
     position = TN_MIN(position, h->end);
-    return first_seen(l, position) >= h->begin ? position : 0;
+    return tn_first_seen(l->layer, position) >= h->begin ? position : 0;
 }
 
 static void truncate_to(const struct tn_state_layer *l, void *state, uint32_t position)
@@ -142,7 +127,7 @@ static void checkpoint(const struct tn_state_layer *l, const void *state, uint32
     struct ring_header *h = kept;
     assert(position == reach(l, state, position));
     memset(kept, 0, l->bytes.checkpoint);
-    *h = (struct ring_header){.begin = first_seen(l, position), .end = position};
+    *h = (struct ring_header){.begin = tn_first_seen(l->layer, position), .end = position};
     copy_rows(l, kept, (void *)(uintptr_t)state, h, true);
 }
 
@@ -155,7 +140,8 @@ static void restore(const struct tn_state_layer *l, void *state, const void *kep
 
 static bool is_sound(const struct tn_state_layer *l, const void *kept, uint32_t position)
 {
-    const struct ring_header expected = {.begin = first_seen(l, position), .end = position};
+    const struct ring_header expected = {.begin = tn_first_seen(l->layer, position),
+                                         .end = position};
     return memcmp(kept, &expected, sizeof expected) == 0;
 }
 

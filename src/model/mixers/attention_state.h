@@ -25,6 +25,13 @@
  * window. */
 uint32_t tn_rings_above(const struct tn_weights *weights, uint32_t n_batch);
 
+/* The first position that the row at `position` sees. */
+static inline uint32_t tn_first_seen(const struct tn_layer *layer, uint32_t position)
+{
+    const uint32_t window = layer->spec->window;
+    return window && position >= window ? position + 1 - window : 0;
+}
+
 static inline bool tn_has_ring(const struct tn_state_layer *layer)
 {
     return layer->bytes.sequence > 0;

@@ -17,6 +17,7 @@
 
 #include "base/bits.h"
 #include "kern/exp.h"
+#include "model/activation.h"
 #include "model/counters.h"
 #include "model/matrix.h"
 #include "model/mixer.h"
@@ -31,7 +32,6 @@ struct scratch {
     float *z;    /* [n_batch][n_head * value_dim] */
     float *b, *a; /* [n_batch][n_head] */
     float *o;    /* [n_batch][n_head * value_dim] */
-    float *ones; /* [channels] */
     struct thread {
         float *pairs;    /* [CHUNK][2][n_key] key and query of each row of a chunk */
         float *products; /* [CHUNK][2][n_value] their products with S */
@@ -110,7 +110,7 @@ static void convolve_item(void *arg, uint32_t t, uint32_t i_thread)
         for (uint32_t i = 0; i < d->channels; i++)
             c[i] += taps[(size_t)i * d->conv_taps + j] * u[i];
     }
-    task->f->kernels->silu_mul_f32(c, c, task->s->ones, d->channels);
+    tn_activate_plain(task->f->kernels, TERN_ACT_SILU, c, d->channels);
 }
 
 /* ---- one key head and its value heads ---- */
@@ -347,8 +347,6 @@ static void mix(struct task *task)
 {
     struct tn_forward *f = task->f;
     const struct tn_batch *batch = f->batch;
-    for (uint32_t i = 0; i < task->layer->dims.channels; i++)
-        task->s->ones[i] = 1;
     for (uint32_t i = 0; i < batch->n_spans; i++)
         begin_span(task, &batch->spans[i]);
     tn_team_for(f->team, f->n_tokens, convolve_item, task);
@@ -407,7 +405,6 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
         .b = tn_take_f32(arena, n * most.n_head),
         .a = tn_take_f32(arena, n * most.n_head),
         .o = tn_take_f32(arena, n * n_values),
-        .ones = tn_take_f32(arena, most.channels),
     };
     for (uint32_t i = 0; i < input->n_threads; i++) {
         const struct thread t = {
