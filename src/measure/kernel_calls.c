@@ -37,6 +37,13 @@ static inline void *out(struct tn_kernel_call *c, enum tn_operand_type type, siz
     return operand(c, TN_OPERAND_OUT, type, n);
 }
 
+/* One of several operations whose calls differ in an argument only. */
+#define OPERATION(op, call)                                                                        \
+    static void op(struct tn_kernel_call *c)                                                       \
+    {                                                                                              \
+        call;                                                                                      \
+    }
+
 /* ---- activations ---- */
 
 static void quant_i8(struct tn_kernel_call *c)
@@ -59,15 +66,8 @@ static void quantise(struct tn_kernel_call *c, size_t n_bytes)
         ((tn_quant_x16_fn *)c->fn)(dst, x, c->dims.n);
 }
 
-static void quant_x16(struct tn_kernel_call *c)
-{
-    quantise(c, TN_X16_BYTES(c->dims.n));
-}
-
-static void quant_x8(struct tn_kernel_call *c)
-{
-    quantise(c, TN_X8_BYTES(c->dims.n));
-}
+OPERATION(quant_x16, quantise(c, TN_X16_BYTES(c->dims.n)))
+OPERATION(quant_x8, quantise(c, TN_X8_BYTES(c->dims.n)))
 
 static void rms_norm_f32(struct tn_kernel_call *c)
 {
@@ -138,20 +138,9 @@ static void multiply_gate(struct tn_kernel_call *c)
         ((tn_relu2_mul_f32_fn *)c->fn)(dst, gate, up, c->dims.n);
 }
 
-static void relu2_mul_f32(struct tn_kernel_call *c)
-{
-    multiply_gate(c);
-}
-
-static void silu_mul_f32(struct tn_kernel_call *c)
-{
-    multiply_gate(c);
-}
-
-static void gelu_mul_f32(struct tn_kernel_call *c)
-{
-    multiply_gate(c);
-}
+OPERATION(relu2_mul_f32, multiply_gate(c))
+OPERATION(silu_mul_f32, multiply_gate(c))
+OPERATION(gelu_mul_f32, multiply_gate(c))
 
 static void cap_f32(struct tn_kernel_call *c)
 {
@@ -221,20 +210,9 @@ static void multiply_table(struct tn_kernel_call *c, enum tn_operand_type type)
                                       d->n_tokens);
 }
 
-static void gemv_f32_f32(struct tn_kernel_call *c)
-{
-    multiply_table(c, TN_OPERAND_F32);
-}
-
-static void gemv_f16_f32(struct tn_kernel_call *c)
-{
-    multiply_table(c, TN_OPERAND_F16);
-}
-
-static void gemv_bf16_f32(struct tn_kernel_call *c)
-{
-    multiply_table(c, TN_OPERAND_BF16);
-}
+OPERATION(gemv_f32_f32, multiply_table(c, TN_OPERAND_F32))
+OPERATION(gemv_f16_f32, multiply_table(c, TN_OPERAND_F16))
+OPERATION(gemv_bf16_f32, multiply_table(c, TN_OPERAND_BF16))
 
 /* ---- attention ---- */
 
@@ -259,15 +237,8 @@ static void score(struct tn_kernel_call *c, enum tn_operand_type type)
                                  d->scale);
 }
 
-static void attn_qk_f32(struct tn_kernel_call *c)
-{
-    score(c, TN_OPERAND_F32);
-}
-
-static void attn_qk_f16(struct tn_kernel_call *c)
-{
-    score(c, TN_OPERAND_F16);
-}
+OPERATION(attn_qk_f32, score(c, TN_OPERAND_F32))
+OPERATION(attn_qk_f16, score(c, TN_OPERAND_F16))
 
 /* Blocks of q8 are always whole. */
 static void attn_qk_q8(struct tn_kernel_call *c)
@@ -294,15 +265,8 @@ static void sum_values(struct tn_kernel_call *c, enum tn_operand_type type)
         ((tn_attn_pv_fn *)c->fn)(o, p, d->score_stride, d->n_q, v, d->n_pos, d->head_dim);
 }
 
-static void attn_pv_f32(struct tn_kernel_call *c)
-{
-    sum_values(c, TN_OPERAND_F32);
-}
-
-static void attn_pv_f16(struct tn_kernel_call *c)
-{
-    sum_values(c, TN_OPERAND_F16);
-}
+OPERATION(attn_pv_f32, sum_values(c, TN_OPERAND_F32))
+OPERATION(attn_pv_f16, sum_values(c, TN_OPERAND_F16))
 
 static void attn_pv_q8(struct tn_kernel_call *c)
 {
@@ -343,20 +307,9 @@ static void store(struct tn_kernel_call *c, enum tn_operand_type type, uint32_t 
         ((tn_kv_store_fn *)c->fn)(dst, scales, x, c->dims.head_dim);
 }
 
-static void kv_store_f32(struct tn_kernel_call *c)
-{
-    store(c, TN_OPERAND_F32, 0);
-}
-
-static void kv_store_f16(struct tn_kernel_call *c)
-{
-    store(c, TN_OPERAND_F16, 0);
-}
-
-static void kv_store_q8(struct tn_kernel_call *c)
-{
-    store(c, TN_OPERAND_I8, n_scales(&c->dims));
-}
+OPERATION(kv_store_f32, store(c, TN_OPERAND_F32, 0))
+OPERATION(kv_store_f16, store(c, TN_OPERAND_F16, 0))
+OPERATION(kv_store_q8, store(c, TN_OPERAND_I8, n_scales(&c->dims)))
 
 /* ---- the table ---- */
 

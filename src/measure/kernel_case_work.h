@@ -17,6 +17,13 @@ typedef uint64_t tn_case_fn(struct tn_case_work *work, const struct tn_kernels *
 TN_KERN_OPS(TN_CASE_DECLARE)
 #undef TN_CASE_DECLARE
 
+/* Defines the case of an operation: an expression of `w` and of the kernels `k`. */
+#define TN_CASE_DEFINE(op, ...)                                                                    \
+    uint64_t tn_case_##op(struct tn_case_work *w, const struct tn_kernels *k)                      \
+    {                                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }
+
 #define TN_CASE_STAND_IN_ROWS 8u
 #define TN_CASE_TABLE_ROWS 1024u /* between two calls of should_stop */
 /* Size of the stand-in (work->blocks) for every block layout that the model does not have. */
@@ -36,6 +43,17 @@ void tn_case_call(struct tn_case_work *w, struct tn_kernel_call *c, enum tn_call
                   void (*fn)(void));
 /* Bytes that a call reads and writes. */
 uint64_t tn_case_call_bytes(const struct tn_kernel_call *c);
+
+/* Bytes of an input rounded for the kernels of x8 and x16. */
+static inline size_t tn_case_x8_bytes(uint32_t cols)
+{
+    return TN_X8_BYTES(cols);
+}
+
+static inline size_t tn_case_x16_bytes(uint32_t cols)
+{
+    return TN_X16_BYTES(cols);
+}
 
 static inline const struct tern_file_config *tn_case_config(const struct tn_case_work *w)
 {

@@ -56,11 +56,7 @@ static uint64_t run_vector(struct tn_case_work *w, enum tn_call_op op, void (*fn
     return tn_case_call_bytes(&c);
 }
 
-#define VECTOR_CASE(op)                                                                            \
-    uint64_t tn_case_##op(struct tn_case_work *w, const struct tn_kernels *k)                      \
-    {                                                                                              \
-        return run_vector(w, TN_CALL_##op, (void (*)(void))k->op);                                 \
-    }
+#define VECTOR_CASE(op) TN_CASE_DEFINE(op, run_vector(w, TN_CALL_##op, (void (*)(void))k->op))
 TN_CALL_VECTOR_OPS(VECTOR_CASE)
 #undef VECTOR_CASE
 

@@ -37,9 +37,5 @@ static uint64_t run(struct tn_case_work *w, enum tn_call_op op, void (*fn)(void)
     return n_bytes;
 }
 
-#define CACHE_CASE(op)                                                                             \
-    uint64_t tn_case_##op(struct tn_case_work *w, const struct tn_kernels *k)                      \
-    {                                                                                              \
-        return run(w, TN_CALL_##op, (void (*)(void))k->op);                                        \
-    }
+#define CACHE_CASE(op) TN_CASE_DEFINE(op, run(w, TN_CALL_##op, (void (*)(void))k->op))
 TN_CALL_CACHE_OPS(CACHE_CASE)

@@ -72,37 +72,13 @@ static uint64_t run(struct tn_case_work *w, const struct product *p)
     return bytes;
 }
 
-static size_t x8_bytes(uint32_t cols)
-{
-    return TN_X8_BYTES(cols);
-}
-
-static size_t x16_bytes(uint32_t cols)
-{
-    return TN_X16_BYTES(cols);
-}
-
-uint64_t tn_case_gemv_blocks_x8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run(w, &(struct product){k->quant_x8, x8_bytes, k->gemv_blocks_x8, NULL, NULL});
-}
-
-uint64_t tn_case_gemm_blocks_x8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run(w, &(struct product){k->quant_x8, x8_bytes, NULL, k->gemm_blocks_x8, NULL});
-}
-
-uint64_t tn_case_gemv_blocks_x16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run(w, &(struct product){k->quant_x16, x16_bytes, k->gemv_blocks_x16, NULL, NULL});
-}
-
-uint64_t tn_case_gemm_blocks_x16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run(w, &(struct product){k->quant_x16, x16_bytes, NULL, k->gemm_blocks_x16, NULL});
-}
-
-uint64_t tn_case_gemv_blocks_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run(w, &(struct product){NULL, NULL, NULL, NULL, k->gemv_blocks_f32});
-}
+#define ROUNDED_CASE(op, form, member)                                                             \
+    TN_CASE_DEFINE(op, run(w, &(struct product){.quant = k->quant_##form,                          \
+                                                .x_bytes = tn_case_##form##_bytes,                 \
+                                                .member = k->op}))
+ROUNDED_CASE(gemv_blocks_x8, x8, gemv)
+ROUNDED_CASE(gemm_blocks_x8, x8, gemm)
+ROUNDED_CASE(gemv_blocks_x16, x16, gemv)
+ROUNDED_CASE(gemm_blocks_x16, x16, gemm)
+#undef ROUNDED_CASE
+TN_CASE_DEFINE(gemv_blocks_f32, run(w, &(struct product){.gemv_f32 = k->gemv_blocks_f32}))

@@ -40,25 +40,13 @@ static uint64_t table(struct tn_case_work *w, enum tn_call_op op, void (*fn)(voi
     return w->size.with_stand_ins ? table_rows(w, op, fn, &stand_in) : 0;
 }
 
-uint64_t tn_case_gemv_q8_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return table(w, TN_CALL_gemv_q8_f32, (void (*)(void))k->gemv_q8_f32, TERN_LAYOUT_Q8);
-}
-
-uint64_t tn_case_gemv_f32_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return table(w, TN_CALL_gemv_f32_f32, (void (*)(void))k->gemv_f32_f32, TERN_LAYOUT_F32);
-}
-
-uint64_t tn_case_gemv_f16_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return table(w, TN_CALL_gemv_f16_f32, (void (*)(void))k->gemv_f16_f32, TERN_LAYOUT_F16);
-}
-
-uint64_t tn_case_gemv_bf16_f32(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return table(w, TN_CALL_gemv_bf16_f32, (void (*)(void))k->gemv_bf16_f32, TERN_LAYOUT_BF16);
-}
+#define TABLE_CASE(op, layout)                                                                     \
+    TN_CASE_DEFINE(op, table(w, TN_CALL_##op, (void (*)(void))k->op, layout))
+TABLE_CASE(gemv_q8_f32, TERN_LAYOUT_Q8)
+TABLE_CASE(gemv_f32_f32, TERN_LAYOUT_F32)
+TABLE_CASE(gemv_f16_f32, TERN_LAYOUT_F16)
+TABLE_CASE(gemv_bf16_f32, TERN_LAYOUT_BF16)
+#undef TABLE_CASE
 
 /* The head in planes if it has more than i_plane; else the stand-in, or NULL. */
 static const struct tn_bit_planes *planes_of(const struct tn_case_work *w, uint32_t i_plane)
@@ -90,25 +78,10 @@ static uint64_t dot_planes(struct tn_case_work *w, tn_dot_plane_fn *dot, uint32_
     return n_bytes;
 }
 
-uint64_t tn_case_dot_u5_i16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return dot_planes(w, k->dot_u5_i16, 0, 2);
-}
-
-uint64_t tn_case_dot_u4_i16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return dot_planes(w, k->dot_u4_i16, 0, 1);
-}
-
-uint64_t tn_case_dot_u1_i16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return dot_planes(w, k->dot_u1_i16, 1, 1);
-}
-
-uint64_t tn_case_dot_u2_i16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return dot_planes(w, k->dot_u2_i16, 3, 1);
-}
+TN_CASE_DEFINE(dot_u5_i16, dot_planes(w, k->dot_u5_i16, 0, 2))
+TN_CASE_DEFINE(dot_u4_i16, dot_planes(w, k->dot_u4_i16, 0, 1))
+TN_CASE_DEFINE(dot_u1_i16, dot_planes(w, k->dot_u1_i16, 1, 1))
+TN_CASE_DEFINE(dot_u2_i16, dot_planes(w, k->dot_u2_i16, 3, 1))
 
 uint64_t tn_case_bound_logits(struct tn_case_work *w, const struct tn_kernels *k)
 {

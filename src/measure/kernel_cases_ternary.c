@@ -74,10 +74,7 @@ static uint64_t gemv_t2(struct tn_case_work *w, const struct tn_kernels *k,
     return weight_bytes(m, n);
 }
 
-uint64_t tn_case_gemv_t2_i8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return each_matrix(w, k, TERN_LAYOUT_T2, w->size.n_layers, gemv_t2);
-}
+TN_CASE_DEFINE(gemv_t2_i8, each_matrix(w, k, TERN_LAYOUT_T2, w->size.n_layers, gemv_t2))
 
 uint64_t tn_case_prep_r2(struct tn_case_work *w, const struct tn_kernels *k)
 {
@@ -96,10 +93,7 @@ static uint64_t gemv_r2(struct tn_case_work *w, const struct tn_kernels *k,
     return weight_bytes(m, n);
 }
 
-uint64_t tn_case_gemv_r2_i8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, gemv_r2);
-}
+TN_CASE_DEFINE(gemv_r2_i8, each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, gemv_r2))
 
 /* Two inputs; rows use the first, the second or both in turn. */
 static uint64_t few_r2(struct tn_case_work *w, const struct tn_kernels *k,
@@ -120,10 +114,7 @@ static uint64_t few_r2(struct tn_case_work *w, const struct tn_kernels *k,
     return weight_bytes(m, n);
 }
 
-uint64_t tn_case_few_r2_i8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, few_r2);
-}
+TN_CASE_DEFINE(few_r2_i8, each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, few_r2))
 
 static uint64_t gemv_c2(struct tn_case_work *w, const struct tn_kernels *k,
                         const struct tn_ternary *m)
@@ -137,10 +128,7 @@ static uint64_t gemv_c2(struct tn_case_work *w, const struct tn_kernels *k,
     return weight_bytes(m, n);
 }
 
-uint64_t tn_case_gemv_c2_i8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return each_matrix(w, k, TERN_LAYOUT_C2, w->size.n_layers, gemv_c2);
-}
+TN_CASE_DEFINE(gemv_c2_i8, each_matrix(w, k, TERN_LAYOUT_C2, w->size.n_layers, gemv_c2))
 
 uint64_t tn_case_sum_i8(struct tn_case_work *w, const struct tn_kernels *k)
 {
@@ -167,20 +155,9 @@ static uint64_t gemm(struct tn_case_work *w, const struct tn_kernels *k, const s
     return weight_bytes(m, n);
 }
 
-uint64_t tn_case_gemm_t2_i8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return each_matrix(w, k, TERN_LAYOUT_T2, w->size.n_gemm, gemm);
-}
-
-uint64_t tn_case_gemm_r2_i8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_gemm, gemm);
-}
-
-uint64_t tn_case_gemm_c2_i8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return each_matrix(w, k, TERN_LAYOUT_C2, w->size.n_gemm, gemm);
-}
+TN_CASE_DEFINE(gemm_t2_i8, each_matrix(w, k, TERN_LAYOUT_T2, w->size.n_gemm, gemm))
+TN_CASE_DEFINE(gemm_r2_i8, each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_gemm, gemm))
+TN_CASE_DEFINE(gemm_c2_i8, each_matrix(w, k, TERN_LAYOUT_C2, w->size.n_gemm, gemm))
 
 /* ---- scales per row and group ---- */
 
@@ -247,35 +224,14 @@ static uint64_t run_scaled_gemm(struct tn_case_work *w, const struct rounded *fo
     return weight_bytes(&m.w, n);
 }
 
-static size_t x16_bytes(uint32_t cols)
-{
-    return TN_X16_BYTES(cols);
-}
-
-uint64_t tn_case_gemv_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run_scaled_gemv(w, &(struct rounded){x16_bytes, k->quant_x16}, k->gemv_t2_x16);
-}
-
-uint64_t tn_case_gemm_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run_scaled_gemm(w, &(struct rounded){x16_bytes, k->quant_x16}, k->gemm_t2_x16);
-}
-
-static size_t x8_bytes(uint32_t cols)
-{
-    return TN_X8_BYTES(cols);
-}
-
-uint64_t tn_case_gemv_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run_scaled_gemv(w, &(struct rounded){x8_bytes, k->quant_x8}, k->gemv_t2_x8);
-}
-
-uint64_t tn_case_gemm_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
-{
-    return run_scaled_gemm(w, &(struct rounded){x8_bytes, k->quant_x8}, k->gemm_t2_x8);
-}
+#define ROUNDED_CASE(op, form, run)                                                                \
+    TN_CASE_DEFINE(                                                                                \
+        op, run(w, &(struct rounded){tn_case_##form##_bytes, k->quant_##form}, k->op))
+ROUNDED_CASE(gemv_t2_x16, x16, run_scaled_gemv)
+ROUNDED_CASE(gemm_t2_x16, x16, run_scaled_gemm)
+ROUNDED_CASE(gemv_t2_x8, x8, run_scaled_gemv)
+ROUNDED_CASE(gemm_t2_x8, x8, run_scaled_gemm)
+#undef ROUNDED_CASE
 
 uint64_t tn_case_gemv_t2_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
@@ -320,5 +276,3 @@ uint64_t tn_case_unpack_t5(struct tn_case_work *w, const struct tn_kernels *k)
         unpack_runs(w, k, w->blocks, TN_CASE_BLOCKS_BYTES / TERN_T5_RUN_BYTES);
     return each_matrix(w, k, TERN_LAYOUT_T5, w->size.n_layers, unpack_t5);
 }
-
-/* The other operations are in kernel_cases_blocks.c. */
