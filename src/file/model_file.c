@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "file/model_file_check.h"
 #include "file/wrong_file.h"
 
@@ -48,9 +49,7 @@ static bool is_safetensors(const unsigned char *bytes, size_t n_bytes)
 /* A JSON object or array after blanks: config.json, tokenizer.json, or a server's response. */
 static bool is_json(const unsigned char *bytes, size_t n_bytes)
 {
-    size_t i = 0;
-    while (i < n_bytes && strchr(" \t\r\n", bytes[i]) && bytes[i])
-        i++;
+    size_t i = tn_text_n_space((const char *)bytes, n_bytes);
     if (i == n_bytes || (bytes[i] != '{' && bytes[i] != '['))
         return false;
     for (size_t end = TN_MIN(n_bytes, i + 32); i < end; i++)

@@ -36,6 +36,7 @@ bool tn_tensor_put(struct tern_file_tensor *t, uint64_t *end)
         !tn_tensor_place(*end, t->bytes, &t->offset) || !tn_add_u64(t->offset, t->bytes, end))
         return false;
     t->scale_bytes = tn_tensor_scale_bytes(t);
+    t->scale_offset = 0;
     if (t->scale_bytes == 0)
         return true;
     return tn_align_up_u64(*end, TERN_FILE_ALIGN, &t->scale_offset) &&

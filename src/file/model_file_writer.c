@@ -53,21 +53,10 @@ static void free_writer(struct tn_mwriter *w)
     tn_free(w);
 }
 
-static char *concat(const char *a, const char *b)
-{
-    size_t n_a = strlen(a), n_b = strlen(b) + 1;
-    char *text = tn_alloc(n_a + n_b);
-    if (text) {
-        memcpy(text, a, n_a);
-        memcpy(text + n_a, b, n_b);
-    }
-    return text;
-}
-
 char *tn_mwriter_part_of(const char *path)
 {
     char *target = tn_path_target(path);
-    char *part = target ? concat(target, ".part") : NULL;
+    char *part = target ? tn_path_part(target) : NULL;
     tn_free(target);
     return part;
 }
@@ -87,12 +76,9 @@ tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct 
         return tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
     w->path = tn_path_target(path);
     w->part_path = tn_mwriter_part_of(path);
-    tern_status status = TERN_OK;
-    if (!w->path || !w->part_path || !tn_chunk_writer_init(&w->chunks)) {
-        status = tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
-    } else {
-        status = tn_file_create_part(&w->file, w->part_path, err);
-    }
+    tern_status status = w->path && w->part_path && tn_chunk_writer_init(&w->chunks)
+                             ? tn_file_create_part(&w->file, w->part_path, err)
+                             : tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
     if (status) {
         free_writer(w);
         return status;
@@ -133,10 +119,9 @@ static tern_status grow_table(struct tn_mwriter *w, struct tern_error *err)
     return TERN_OK;
 }
 
-tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file_tensor *tensor,
+tern_status tn_mwriter_declare(struct tn_mwriter *w, const struct tern_file_tensor *tensor,
                                uint32_t *i_tensor, struct tern_error *err)
 {
-    struct tn_mwriter *w = writer;
     tern_status status = grow_table(w, err);
     if (status)
         return status;
@@ -145,19 +130,7 @@ tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file
     const struct tern_file_tensor *last = w->n_tensors ? &w->tensors[w->n_tensors - 1] : NULL;
     if (w->head || (last && tn_tensor_compare(last, tensor) >= 0))
         return tn_fail(err, TERN_INTERNAL, "tensor \"%s\" is declared out of order", name);
-    struct tern_file_tensor t = {
-        .role = tensor->role,
-        .layer = tensor->layer,
-        .layout = tensor->layout,
-        .scale_kind = tensor->scale_kind,
-        .rows = tensor->rows,
-        .cols = tensor->cols,
-        .scale_group = tensor->scale_group,
-        .scale = tensor->scale,
-        .n_zero = tensor->n_zero,
-        .n_stacked = tensor->n_stacked,
-        .flags = tensor->flags,
-    };
+    struct tern_file_tensor t = *tensor;
     uint64_t end = w->data_bytes;
     if (!tn_tensor_put(&t, &end))
         return tn_fail(err, TERN_INTERNAL, "tensor \"%s\": layout %u cannot hold %u x %u", name,
@@ -292,10 +265,9 @@ static tern_status fail_space(const struct tn_mwriter *w, uint64_t n_free, struc
                    w->part_path, w->header.file_bytes, n_free);
 }
 
-tern_status tn_mwriter_begin(struct tn_mwriter *writer, const struct tn_mwriter_meta *meta,
+tern_status tn_mwriter_begin(struct tn_mwriter *w, const struct tn_mwriter_meta *meta,
                              const void *tokenizer, size_t tokenizer_bytes, struct tern_error *err)
 {
-    struct tn_mwriter *w = writer;
     uint64_t n_metadata = metadata_bytes(meta);
     if (n_metadata > TERN_MAX_METADATA_BYTES)
         return tn_fail(err, TERN_LIMIT, "metadata of %" PRIu64 " bytes, at most %u", n_metadata,
@@ -342,10 +314,10 @@ static tern_status explain(const struct tn_mwriter *w, tern_status status, size_
     return n_free < n ? fail_space(w, n_free, err) : status;
 }
 
-static tern_status write_at(struct tn_mwriter *w, uint64_t offset, const void *bytes, size_t n,
-                            struct tern_error *err)
+/* Writes the first n bytes of the head. */
+static tern_status write_head(struct tn_mwriter *w, size_t n, struct tern_error *err)
 {
-    return explain(w, tn_file_write_at(w->file, offset, bytes, n, err), n, err);
+    return explain(w, tn_file_write_at(w->file, 0, w->head, n, err), n, err);
 }
 
 /* Passes on the chunk, which ends at `position`. */
@@ -399,10 +371,9 @@ static tern_status fail_order(const struct tern_file_tensor *t, const char *what
                    what);
 }
 
-tern_status tn_mwriter_append(struct tn_mwriter *writer, uint32_t i_tensor, const void *bytes,
+tern_status tn_mwriter_append(struct tn_mwriter *w, uint32_t i_tensor, const void *bytes,
                               size_t n_bytes, struct tern_error *err)
 {
-    struct tn_mwriter *w = writer;
     const struct tern_file_tensor *t = &w->tensors[i_tensor];
     uint64_t at = w->header.data.offset + w->position;
     if (i_tensor != w->i_current) {
@@ -432,10 +403,9 @@ tern_status tn_mwriter_pad_matrix(struct tn_mwriter *writer, uint32_t i_tensor, 
     return emit(writer, NULL, end - at, err);
 }
 
-tern_status tn_mwriter_append_scales(struct tn_mwriter *writer, uint32_t i_tensor,
+tern_status tn_mwriter_append_scales(struct tn_mwriter *w, uint32_t i_tensor,
                                      const void *scales, size_t n_bytes, struct tern_error *err)
 {
-    struct tn_mwriter *w = writer;
     const struct tern_file_tensor *t = &w->tensors[i_tensor];
     uint64_t at = w->header.data.offset + w->position;
     if (i_tensor != w->i_current || at != t->offset + t->bytes)
@@ -471,9 +441,8 @@ static void hash_head(struct tn_mwriter *w)
     memcpy(w->head, &w->header, sizeof w->header);
 }
 
-tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err)
+tern_status tn_mwriter_seal(struct tn_mwriter *w, struct tern_error *err)
 {
-    struct tn_mwriter *w = writer;
     if (w->position != w->data_bytes || w->position == 0)
         return tn_fail(err, TERN_INTERNAL,
                        "%" PRIu64 " bytes of data were written, %" PRIu64 " were declared",
@@ -486,7 +455,7 @@ tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err)
     tn_chunk_writer_fini(&w->chunks);
     memcpy(w->head + w->header.tensors.offset, w->tensors, w->n_tensors * sizeof *w->tensors);
     hash_head(w);
-    status = write_at(w, 0, w->head, (size_t)w->header.data.offset, err);
+    status = write_head(w, (size_t)w->header.data.offset, err);
     w->is_sealed = !status;
     return status;
 }
@@ -495,13 +464,12 @@ tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err)
 static tern_status write_config(struct tn_mwriter *w, struct tern_error *err)
 {
     hash_head(w);
-    return write_at(w, 0, w->head, sizeof w->header + sizeof(struct tern_file_config), err);
+    return write_head(w, sizeof w->header + sizeof(struct tern_file_config), err);
 }
 
-tern_status tn_mwriter_set_fingerprint(struct tn_mwriter *writer, const uint32_t *ids,
+tern_status tn_mwriter_set_fingerprint(struct tn_mwriter *w, const uint32_t *ids,
                                        uint32_t n_ids, uint64_t hash, struct tern_error *err)
 {
-    struct tn_mwriter *w = writer;
     if (!w->is_sealed || n_ids > TERN_MAX_FINGERPRINT_IDS)
         return tn_fail(err, TERN_INTERNAL, "fingerprint of %u ids%s", n_ids,
                        w->is_sealed ? "" : " before the file is complete");
@@ -521,9 +489,8 @@ tern_status tn_mwriter_set_cache(struct tn_mwriter *writer, uint32_t cache, stru
     return write_config(writer, err);
 }
 
-tern_status tn_mwriter_commit(struct tn_mwriter *writer, struct tern_error *err)
+tern_status tn_mwriter_commit(struct tn_mwriter *w, struct tern_error *err)
 {
-    struct tn_mwriter *w = writer;
     tn_chunk_writer_fini(&w->chunks); /* nothing to do if sealed */
     tern_status status = w->is_sealed ? tn_file_sync(w->file, err)
                                       : tn_fail(err, TERN_INTERNAL, "%s: commit of an incomplete "

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/text_match.h"
 
 #define PAGE ": a download saved a web page in place of the file; fetch the file itself"
 #define ARCHIVE "; unpack it first"
@@ -43,11 +44,6 @@ static const struct {
 #undef TEXT
 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static bool same_text(const char *bytes, const char *start, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -63,8 +59,7 @@ const char *tn_wrong_file_text(const void *bytes, size_t n_bytes)
     const char *text = bytes, *end = text + n_bytes;
     if (n_bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
         text += 3;
-    while (text < end && is_blank(*text))
-        text++;
+    text += tn_text_n_space(text, (size_t)(end - text));
     for (size_t i = 0; i < TN_COUNT_OF(signs); i++) {
         size_t n = signs[i].n;
         if (signs[i].is_text ? (size_t)(end - text) >= n && same_text(text, signs[i].start, n)

@@ -14,11 +14,7 @@ static size_t folder_length(const char *path)
 {
     size_t n = 0;
     for (size_t i = 0; path[i]; i++)
-#if defined(_WIN32)
-        if (path[i] == '/' || path[i] == '\\')
-#else
-        if (path[i] == '/')
-#endif
+        if (strchr(TN_OS_SEPARATORS, path[i]))
             n = i;
     return n;
 }

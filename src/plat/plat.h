@@ -155,6 +155,8 @@ const char *tn_path_name(const char *path);
 char *tn_path_stem(const char *path, const char *suffix);
 /* dir + separator + name in new memory (tn_free), or NULL. */
 char *tn_path_join(const char *dir, const char *name);
+/* "PATH.part", the name of an unfinished file, in new memory (tn_free), or NULL. */
+char *tn_path_part(const char *path);
 /* The folder of the running executable; new memory or NULL. */
 char *tn_path_of_executable_dir(void);
 /* The user's home; new memory or NULL. */

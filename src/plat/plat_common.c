@@ -176,12 +176,11 @@ tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
 
 static tern_status create_part_of(struct tn_file **out, const char *to, struct tern_error *err)
 {
-    struct tn_buf part = {0};
+    char *part = tn_path_part(to);
     *out = NULL;
-    tn_buf_printf(&part, "%s.part", to);
-    tern_status status = part.failed ? tn_fail(err, TERN_MEMORY, "no memory for a path")
-                                     : tn_file_create_private_part(out, tn_buf_text(&part), err);
-    tn_buf_fini(&part);
+    tern_status status = part ? tn_file_create_private_part(out, part, err)
+                              : tn_fail(err, TERN_MEMORY, "no memory for a path");
+    tn_free(part);
     return status;
 }
 

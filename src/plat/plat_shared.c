@@ -58,6 +58,18 @@ char *tn_path_join(const char *dir, const char *name)
     return path;
 }
 
+char *tn_path_part(const char *path)
+{
+    static const char suffix[] = ".part";
+    const size_t n = strlen(path);
+    char *part = tn_alloc(n + sizeof suffix);
+    if (!part)
+        return NULL;
+    memcpy(part, path, n);
+    memcpy(part + n, suffix, sizeof suffix);
+    return part;
+}
+
 /* ---- Ctrl-C and termination ---- */
 
 #define END_WITHIN_NS 2000000000u
