@@ -307,20 +307,19 @@ uint32_t tn_draft_choose_made(struct tn_draft_odds *odds, const struct tn_draft_
 
 /* ---- drafter ---- */
 
-tern_status tn_drafter_init(struct tn_drafter *d, uint32_t capacity, struct tern_error *err)
+tern_status tn_drafter_init(struct tn_drafter *d, const uint32_t *ids, size_t n_ids,
+                            uint32_t capacity, struct tern_error *err)
 {
     tn_draft_odds_init(&d->odds);
-    return d->on_draft ? tn_ok(err) : tn_matcher_init(&d->matcher, capacity, err);
+    tern_status status = d->on_draft ? tn_ok(err) : tn_matcher_init(&d->matcher, capacity, err);
+    for (size_t i = 0; i < n_ids && status == TERN_OK; i++)
+        tn_matcher_add(&d->matcher, ids[i]);
+    return status;
 }
 
 void tn_drafter_fini(struct tn_drafter *d)
 {
     tn_matcher_fini(&d->matcher);
-}
-
-void tn_drafter_add_prompt(struct tn_drafter *d, uint32_t id)
-{
-    tn_matcher_add(&d->matcher, id);
 }
 
 void tn_drafter_add_chosen(struct tn_drafter *d, uint32_t id)

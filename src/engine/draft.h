@@ -125,12 +125,12 @@ struct tn_drafter {
     struct tn_draft_odds odds;
 };
 
-/* For a text of up to `capacity` ids.  The caller sets n_draft, on_draft, arg and verify_all and
- * zeroes the rest.  TERN_MEMORY. */
-tern_status tn_drafter_init(struct tn_drafter *d, uint32_t capacity, struct tern_error *err);
+/* For a text of up to `capacity` ids that begins with this prompt.  The caller sets n_draft,
+ * on_draft, arg and verify_all and zeroes the rest.  TERN_MEMORY. */
+tern_status tn_drafter_init(struct tn_drafter *d, const uint32_t *ids, size_t n_ids,
+                            uint32_t capacity, struct tern_error *err);
 void tn_drafter_fini(struct tn_drafter *d);
-/* Records the next id: of the prompt, or a chosen one. */
-void tn_drafter_add_prompt(struct tn_drafter *d, uint32_t id);
+/* Records the next id. */
 void tn_drafter_add_chosen(struct tn_drafter *d, uint32_t id);
 /* Writes the ids [n_max] that this step should verify and adds them to the step.  Returns their
  * number.  n_max may be 0.

@@ -87,10 +87,7 @@ static tern_status start_drafts(struct tn_request *r, uint32_t n_ctx, struct ter
 {
     const struct tern_request *asked = &r->asked;
     const size_t longest = TN_MIN((size_t)n_ctx + 1, asked->n_ids + asked->max_tokens);
-    tern_status status = tn_drafter_init(&r->drafter, (uint32_t)longest, err);
-    for (size_t i = 0; i < asked->n_ids && status == TERN_OK; i++)
-        tn_drafter_add_prompt(&r->drafter, asked->ids[i]);
-    return status;
+    return tn_drafter_init(&r->drafter, asked->ids, asked->n_ids, (uint32_t)longest, err);
 }
 
 tern_status tn_request_init(struct tn_request *r, const struct tern_model *model, uint32_t n_ctx,

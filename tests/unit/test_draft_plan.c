@@ -362,7 +362,7 @@ static void the_better_source_is_asked(void **state)
     struct tern_error e;
     uint32_t n_made = 0, ids[TERN_MAX_DRAFT];
     const struct tn_draft_maker head = {make_made, &n_made};
-    assert_int_equal(tn_drafter_init(&d, 4096, &e), TERN_OK);
+    assert_int_equal(tn_drafter_init(&d, NULL, 0, 4096, &e), TERN_OK);
     for (uint32_t i = 0; i < 1000; i++) { /* the head is always wrong: the text counts 10 ... 29 */
         struct tn_draft_step s = {1, 1, 1, 0};
         const uint32_t n = tn_drafter_next(&d, &costs, &head, &s, ids, TERN_MAX_DRAFT);
