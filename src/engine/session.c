@@ -15,6 +15,9 @@
 #include "grammar/token_mask.h"
 #include "tern/sysinfo.h"
 
+/* The default of n_checkpoints. */
+#define DEFAULT_CHECKPOINTS 8u
+
 void tern_session_params_default(struct tern_session_params *out, const struct tern_model *model)
 {
     *out = (struct tern_session_params){.kv = tern_model_config(model)->kv};
@@ -49,8 +52,7 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
     struct tern_session_params defaults;
     *out = NULL;
     tern_session_params_default(&defaults, model);
-    if (!params)
-        params = &defaults;
+    params = params ? params : &defaults;
     tern_status status = tn_session_check_params(params, c, err);
     if (status != TERN_OK)
         return status;
@@ -69,7 +71,7 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
                                            .has_drafts = params->n_draft > 0,
                                            .n_checkpoints = params->n_checkpoints
                                                                 ? params->n_checkpoints
-                                                                : TN_DEFAULT_CHECKPOINTS,
+                                                                : DEFAULT_CHECKPOINTS,
                                            .kv = params->kv,
                                            .drop_pages = params->drop_pages,
                                            .may_grow = params->may_grow,
@@ -152,26 +154,6 @@ tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_erro
     if (tn_sequence_grow(&s->sequence, n))
         return TERN_OK;
     return tn_workspace_fail_growth(&s->work, s->sequence.n_past, err);
-}
-
-unsigned char *tn_session_block(const struct tern_session *s, uint32_t i)
-{
-    return s->sequence.blocks[i];
-}
-
-size_t tn_session_block_bytes(const struct tern_session *s)
-{
-    return s->work.states.bytes.block;
-}
-
-void tn_session_restore(struct tern_session *s, const uint32_t *ids, uint32_t n)
-{
-    if (n > 0)
-        memcpy(s->sequence.ids, ids, n * sizeof *ids);
-    s->sequence.n_past = n;
-    if (n == 0 || s->sequence.state)
-        (void)tn_sequence_truncate(&s->sequence, n);
-    s->has_logits = false;
 }
 
 /* Optional outputs of evaluating a batch; each may be NULL. */

@@ -43,17 +43,6 @@ tern_status tn_check_prompt(const struct tern_model *model, uint32_t n_ctx, cons
 /* TERN_UNSUPPORTED: an embedding model, which has no logits. */
 tern_status tn_check_head(const struct tern_model *model, struct tern_error *err);
 
-/* The default of n_checkpoints in struct tern_session_params and tern_scheduler_params. */
-#define TN_DEFAULT_CHECKPOINTS 8u
-
-/* Keys and values of positions [256 i, 256 i + 256), tn_session_block_bytes of them; i within the
- * range that tn_session_grow committed. */
-unsigned char *tn_session_block(const struct tern_session *s, uint32_t i);
-size_t tn_session_block_bytes(const struct tern_session *s);
-/* Declares that the blocks hold these n ids, which were not evaluated here.  States come from the
- * newest checkpoint; if it is earlier, n_past is smaller. */
-void tn_session_restore(struct tern_session *s, const uint32_t *ids, uint32_t n);
-
 /* Commits the cache for positions below n.  TERN_MEMORY: it may not grow. */
 tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_error *err);
 

@@ -19,7 +19,6 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/error.h"
 #include "engine/session.h"
 #include "model/mixers/attention_state.h"
@@ -79,7 +78,7 @@ static struct cache_header make_header(const struct tern_session *s, uint32_t n_
         .model_hash = tern_model_hash(s->model),
         .n_ids = n_ids,
         .block_positions = TN_KV_BLOCK,
-        .block_bytes = tn_session_block_bytes(s),
+        .block_bytes = s->work.states.bytes.block,
         .flags = flags_of(s),
         .n_states = n_states,
         .state_bytes = s->work.states.bytes.checkpoint,
@@ -108,7 +107,7 @@ static uint64_t hash_file(const struct cache_header *header, const uint32_t *ids
     (void)XXH3_64bits_update(&state, &zeroed, sizeof zeroed);
     (void)XXH3_64bits_update(&state, ids, ids_bytes(header->n_ids));
     for (uint32_t i = 0; i < n_blocks_of(header->n_ids); i++)
-        (void)XXH3_64bits_update(&state, tn_session_block(s, i), tn_session_block_bytes(s));
+        (void)XXH3_64bits_update(&state, s->sequence.blocks[i], s->work.states.bytes.block);
     for (uint32_t i = 0; i < states->n; i++) {
         (void)XXH3_64bits_update(&state, &states->records[i], sizeof states->records[i]);
         (void)XXH3_64bits_update(&state, states->kept[i], (size_t)header->state_bytes);
@@ -166,8 +165,8 @@ static tern_status write_cache(struct tn_file *file, const struct tern_session *
     if (status == TERN_OK)
         status = tn_file_write_at(file, sizeof *header, ids, ids_bytes(header->n_ids), err);
     for (uint32_t i = 0; i < n_blocks_of(header->n_ids) && status == TERN_OK; i++) {
-        status = tn_file_write_at(file, at, tn_session_block(s, i), tn_session_block_bytes(s), err);
-        at += tn_session_block_bytes(s);
+        status = tn_file_write_at(file, at, s->sequence.blocks[i], s->work.states.bytes.block, err);
+        at += s->work.states.bytes.block;
     }
     if (status == TERN_OK)
         status = write_states(file, at, states, (size_t)header->state_bytes, err);
@@ -178,15 +177,14 @@ static tern_status write_cache(struct tn_file *file, const struct tern_session *
 static tern_status save(const struct tern_session *s, const char *path, const uint32_t *ids,
                         uint32_t n, const struct states *states, struct tern_error *err)
 {
-    struct tn_buf part = {0};
     struct tn_file *file;
     struct cache_header header = make_header(s, n, states->n);
     header.hash = hash_file(&header, ids, s, states);
-    tn_buf_printf(&part, "%s.part", path);
-    if (part.failed)
+    char *part = tn_path_part(path);
+    if (!part)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
-    tern_status status = tn_file_create_private_part(&file, tn_buf_text(&part), err);
-    tn_buf_fini(&part);
+    tern_status status = tn_file_create_private_part(&file, part, err);
+    tn_free(part);
     if (status != TERN_OK)
         return status;
     status = write_cache(file, s, &header, ids, states, err);
@@ -284,14 +282,26 @@ static tern_status check_header(const struct cache_header *h, const struct tern_
     return TERN_OK;
 }
 
+/* Declares that the blocks hold these n ids, which were not evaluated here.  States come from the
+ * newest checkpoint; if it is earlier, n_past is smaller. */
+static void restore(struct tern_session *s, const uint32_t *ids, uint32_t n)
+{
+    if (n > 0)
+        memcpy(s->sequence.ids, ids, n * sizeof *ids);
+    s->sequence.n_past = n;
+    if (n == 0 || s->sequence.state)
+        (void)tn_sequence_truncate(&s->sequence, n);
+    s->has_logits = false;
+}
+
 static tern_status read_blocks(struct tern_session *s, struct tn_file *file, uint32_t n_ids,
                                struct tern_error *err)
 {
     uint64_t at = sizeof(struct cache_header) + ids_bytes(n_ids);
     tern_status status = tn_session_grow(s, n_ids, err);
     for (uint32_t i = 0; i < n_blocks_of(n_ids) && status == TERN_OK; i++) {
-        status = tn_file_read_at(file, at, tn_session_block(s, i), tn_session_block_bytes(s), err);
-        at += tn_session_block_bytes(s);
+        status = tn_file_read_at(file, at, s->sequence.blocks[i], s->work.states.bytes.block, err);
+        at += s->work.states.bytes.block;
     }
     return status;
 }
@@ -370,7 +380,7 @@ static tern_status load(struct tern_session *s, struct tn_file *file, const char
     if (status == TERN_OK)
         status = check_states(&states, s, path, err);
     if (status == TERN_OK)
-        tn_session_restore(s, ids, h.n_ids);
+        restore(s, ids, h.n_ids);
     tn_free(ids);
     return status;
 }
@@ -379,13 +389,13 @@ tern_status tern_session_load_cache(struct tern_session *s, const char *path,
                                     struct tern_error *err)
 {
     struct tn_file *file;
-    tn_session_restore(s, NULL, 0);
+    restore(s, NULL, 0);
     tern_status status = tn_file_open_read(&file, path, err);
     if (status != TERN_OK)
         return status;
     status = load(s, file, path, err);
     if (status != TERN_OK)
-        tn_session_restore(s, NULL, 0);
+        restore(s, NULL, 0);
     tn_file_close(file);
     return status == TERN_OK ? tn_ok(err) : status;
 }

@@ -8,6 +8,7 @@
  * Anything unexpected in it is ignored; the next save replaces the file.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,35 +31,15 @@ char *tn_thread_cache_path(void)
     return path;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Parses "0123456789abcdef 6\n" at *text and advances it.  false: anything else. */
 static bool parse_line(const char **text, uint64_t *key, uint32_t *n_threads)
 {
-    const char *p = *text;
-    uint64_t k = 0;
-    uint32_t n = 0;
-    for (int i = 0; i < 16; i++, p++) {
-        int digit = hex_digit(*p);
-        if (digit < 0)
-            return false;
-        k = k << 4 | (uint64_t)digit;
-    }
-    if (*p++ != ' ')
+    int n = 0;
+    if (strspn(*text, "0123456789abcdef") != 16 ||
+        sscanf(*text, "%16" SCNx64 " %3" SCNu32 "%n", key, n_threads, &n) != 2 ||
+        (*text)[n] != '\n' || *n_threads == 0 || *n_threads > TERN_PLAN_MAX_THREADS)
         return false;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        n = n * 10 + (uint32_t)(*p - '0');
-        if (n > TERN_PLAN_MAX_THREADS)
-            return false;
-    }
-    if (n == 0 || *p != '\n')
-        return false;
-    *text = p + 1;
-    *key = k;
-    *n_threads = n;
+    *text += n + 1;
     return true;
 }
 
@@ -106,7 +87,7 @@ void tn_thread_cache_save(const char *path, uint64_t key, uint32_t n_threads)
 {
     if (!path)
         return;
-    struct tn_buf out = {0}, part = {0};
+    struct tn_buf out = {0};
     tn_buf_printf(&out, "%s%016" PRIx64 " %u\n", head, key, n_threads);
     const char *line;
     char *text = read_lines(path, &line);
@@ -118,12 +99,10 @@ void tn_thread_cache_save(const char *path, uint64_t key, uint32_t n_threads)
             i++;
         }
     tn_free(text);
-    tn_buf_printf(&part, "%s.part", path);
     struct tern_error err;
-    const char *part_path = tn_buf_text(&part);
-    if (!part.failed && (!write_file(part_path, &out) ||
-                         tn_file_replace(part_path, path, &err) != TERN_OK))
-        tn_file_remove(part_path);
-    tn_buf_fini(&part);
+    char *part = tn_path_part(path);
+    if (part && (!write_file(part, &out) || tn_file_replace(part, path, &err) != TERN_OK))
+        tn_file_remove(part);
+    tn_free(part);
     tn_buf_fini(&out);
 }
