@@ -427,11 +427,6 @@ static void cut_tail(struct draw *d, const struct tern_sampler_params *p)
     d->total = sum;
 }
 
-static tern_status no_finite_logit(struct tern_error *err)
-{
-    return tn_fail(err, TERN_INTERNAL, "no logit is finite; is the model file intact?");
-}
-
 /* The whole chain except the draw. */
 static tern_status run_chain(struct tern_sampler *s, const float *logits, uint32_t n,
                              uint32_t n_allowed, struct draw *d, struct tern_error *err)
@@ -439,13 +434,12 @@ static tern_status run_chain(struct tern_sampler *s, const float *logits, uint32
     if (n > s->n_vocab)
         return tn_fail(err, TERN_USAGE, "%u logits, but the sampler was made for %u", n,
                        s->n_vocab);
-    if (n_allowed < n)
-        n = n_allowed;
+    n = TN_MIN(n, n_allowed);
     uint32_t n_finite = copy_finite(s->scores, logits, n);
     if (s->bits)
         n_finite = keep_bits(s->scores, s->bits, n);
     if (n_finite == 0)
-        return no_finite_logit(err);
+        return tn_fail(err, TERN_INTERNAL, "no logit is finite; is the model file intact?");
     apply_penalties(s, n); /* finite scores stay finite */
     const struct tern_sampler_params *p = &s->params;
     bool greedy = p->temperature == 0.0f;
@@ -455,8 +449,7 @@ static tern_status run_chain(struct tern_sampler *s, const float *logits, uint32
     d->n_heap = d->n_all;
     d->max = -FLT_MAX;
     for (uint32_t i = 0; i < d->n_all; i++)
-        if (d->candidates[i].score > d->max)
-            d->max = d->candidates[i].score;
+        d->max = TN_MAX(d->max, d->candidates[i].score);
     if (!greedy) {
         cut_tail(d, p);
         return tn_ok(err);

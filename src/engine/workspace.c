@@ -50,7 +50,7 @@ static bool should_stop(void *arg)
 
 static void drop_layer(void *arg, const struct tn_layer *layer)
 {
-    struct tn_workspace *w = arg;
+    const struct tn_workspace *w = arg;
     tn_map_advise(&w->model->file.map, layer->begin, layer->end - layer->begin,
                   TN_ADVICE_DONTNEED);
 }
@@ -63,20 +63,21 @@ static bool after_layer(void *arg, const struct tn_layer *layer)
     return !w->params.should_stop || !w->params.should_stop(w->params.arg);
 }
 
+static void advise(const struct tn_workspace *w, const void *weights, size_t n_bytes,
+                   enum tn_advice advice)
+{
+    const struct tn_map *map = &w->model->file.map;
+    tn_map_advise(map, (size_t)((const unsigned char *)weights - map->data), n_bytes, advice);
+}
+
 static void drop_head_rows(void *arg, const void *rows, size_t n_bytes)
 {
-    struct tn_workspace *w = arg;
-    const struct tn_map *map = &w->model->file.map;
-    tn_map_advise(map, (size_t)((const unsigned char *)rows - map->data), n_bytes,
-                  TN_ADVICE_DONTNEED);
+    advise(arg, rows, n_bytes, TN_ADVICE_DONTNEED);
 }
 
 static void read_expert_ahead(void *arg, const void *matrix, size_t n_bytes)
 {
-    struct tn_workspace *w = arg;
-    const struct tn_map *map = &w->model->file.map;
-    tn_map_advise(map, (size_t)((const unsigned char *)matrix - map->data), n_bytes,
-                  TN_ADVICE_WILLNEED);
+    advise(arg, matrix, n_bytes, TN_ADVICE_WILLNEED);
 }
 
 static void wire(struct tn_workspace *w, const struct tn_workspace_input *input)
