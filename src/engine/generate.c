@@ -59,24 +59,13 @@ static tern_status check_params(const struct tern_session *s,
     if (n != vocab)
         return tn_fail(err, TERN_USAGE, "the sampler was made for %u ids, the model has %u", n,
                        vocab);
-    return tn_generation_check_stops(params->stop_strings, params->n_stop_strings, err);
+    return TERN_OK;
 }
 
 static tern_status open_request(struct tn_request *r, struct tern_session *s,
                                 const uint32_t *ids, size_t n_ids,
                                 const struct tern_generate_params *params, struct tern_error *err)
 {
-    tern_status status = tern_model_check_unchanged(s->model, err);
-    if (status == TERN_OK)
-        status = check_params(s, params, err);
-    if (status == TERN_OK)
-        status = tn_check_prompt(s->model, s->n_ctx, ids, n_ids, err);
-    if (status == TERN_OK)
-        status = tn_check_head(s->model, err);
-    if (status == TERN_OK && params->grammar && !s->model->tokenizer)
-        status = tn_fail(err, TERN_USAGE, "a grammar needs a model with a tokenizer");
-    if (status != TERN_OK)
-        return status;
     r->asked = (struct tern_request){.ids = ids,
                                      .n_ids = n_ids,
                                      .max_tokens = params->max_tokens,
@@ -86,6 +75,15 @@ static tern_status open_request(struct tn_request *r, struct tern_session *s,
                                      .n_system = params->n_system,
                                      .n_turn = params->n_turn,
                                      .grammar = params->grammar};
+    tern_status status = tern_model_check_unchanged(s->model, err);
+    if (status == TERN_OK)
+        status = check_params(s, params, err);
+    if (status == TERN_OK)
+        status = tn_request_check(&r->asked, s->model, s->n_ctx, err);
+    if (status == TERN_OK)
+        status = tn_check_head(s->model, err);
+    if (status != TERN_OK)
+        return status;
     r->generation.sampler = params->sampler;
     r->drafter.n_draft = params->grammar ? 0 : params->n_draft;
     r->drafter.on_draft = params->on_draft;

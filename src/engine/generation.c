@@ -19,14 +19,6 @@
 
 /* ---- creation ---- */
 
-tern_status tn_generation_check_stops(const char *const *stops, size_t n, struct tern_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (stops[i][0] == '\0')
-            return tn_fail(err, TERN_USAGE, "stop string %zu is empty", i);
-    return tn_ok(err);
-}
-
 tern_status tn_generation_init(struct tn_generation *g, struct tern_error *err)
 {
     const struct tern_tokenizer *tokenizer = g->model->tokenizer;

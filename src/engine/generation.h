@@ -81,7 +81,4 @@ const char *tn_generation_take(struct tn_generation *g, size_t *n);
 /* Discards the text that was taken. */
 void tn_generation_forget(struct tn_generation *g);
 
-/* TERN_USAGE: an empty stop string. */
-tern_status tn_generation_check_stops(const char *const *stops, size_t n, struct tern_error *err);
-
 #endif

@@ -15,6 +15,19 @@
 #include "engine/session.h"
 #include "grammar/token_mask.h"
 
+static tern_status check_prompt(const struct tern_model *model, uint32_t n_ctx, const uint32_t *ids,
+                                size_t n, struct tern_error *err)
+{
+    if (n == 0)
+        return tn_fail(err, TERN_USAGE, "the prompt is empty: the model needs at least one token");
+    if (n > n_ctx)
+        return tn_fail(err, TERN_LIMIT,
+                       "the prompt has %zu tokens, the context %u; shorten it or raise --ctx "
+                       "(this model: up to %u)",
+                       n, n_ctx, model->file.spec.config->context);
+    return tn_check_ids(model, ids, n, err);
+}
+
 tern_status tn_request_check(const struct tern_request *asked, const struct tern_model *model,
                              uint32_t n_ctx, struct tern_error *err)
 {
@@ -28,12 +41,10 @@ tern_status tn_request_check(const struct tern_request *asked, const struct tern
         return tn_fail(err, TERN_USAGE, "a grammar needs a model with a tokenizer");
     if (asked->fills_in && !model->tokenizer)
         return tn_fail(err, TERN_USAGE, "filling in needs a model with a tokenizer");
-    tern_status status = tn_generation_check_stops(asked->stop_strings, asked->n_stop_strings, err);
-    if (status == TERN_OK)
-        status = tn_sampler_check(&asked->sampler, err);
-    if (status == TERN_OK)
-        status = tn_check_prompt(model, n_ctx, asked->ids, asked->n_ids, err);
-    return status;
+    for (size_t i = 0; i < asked->n_stop_strings; i++)
+        if (asked->stop_strings[i][0] == '\0')
+            return tn_fail(err, TERN_USAGE, "stop string %zu is empty", i);
+    return check_prompt(model, n_ctx, asked->ids, asked->n_ids, err);
 }
 
 /* Copies all members into an arena; without memory it only counts bytes. */

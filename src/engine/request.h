@@ -47,7 +47,7 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
                               struct tern_error *err);
 void tn_request_free(struct tn_request *request);
 
-/* Errors of tern_scheduler_submit, except TERN_BUSY and TERN_MEMORY. */
+/* Everything but the sampler.  TERN_USAGE, TERN_LIMIT: as tern_scheduler_submit. */
 tern_status tn_request_check(const struct tern_request *asked, const struct tern_model *model,
                              uint32_t n_ctx, struct tern_error *err);
 

@@ -331,7 +331,9 @@ tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_re
     if (s->steps.n_running + s->n_waiting == s->n_slots)
         return tn_fail(err, TERN_BUSY, "%u requests run and %u wait: no more are taken",
                        s->steps.n_running, s->n_waiting);
-    tern_status status = tn_request_check(asked, s->work.model, s->params.n_ctx, err);
+    tern_status status = tn_sampler_check(&asked->sampler, err);
+    if (status == TERN_OK)
+        status = tn_request_check(asked, s->work.model, s->params.n_ctx, err);
     if (status == TERN_OK)
         status = tn_request_create(&r, asked, s->work.model, s->params.n_ctx, err);
     if (status != TERN_OK)

@@ -212,19 +212,6 @@ tern_status tn_check_ids(const struct tern_model *model, const uint32_t *ids, si
     return TERN_OK;
 }
 
-tern_status tn_check_prompt(const struct tern_model *model, uint32_t n_ctx, const uint32_t *ids,
-                            size_t n, struct tern_error *err)
-{
-    if (n == 0)
-        return tn_fail(err, TERN_USAGE, "the prompt is empty: the model needs at least one token");
-    if (n > n_ctx)
-        return tn_fail(err, TERN_LIMIT,
-                       "the prompt has %zu tokens, the context %u; shorten it or raise --ctx "
-                       "(this model: up to %u)",
-                       n, n_ctx, model->file.spec.config->context);
-    return tn_check_ids(model, ids, n, err);
-}
-
 tern_status tn_check_head(const struct tern_model *model, struct tern_error *err)
 {
     if (model->weights.head.format)

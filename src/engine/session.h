@@ -37,9 +37,6 @@ void tn_session_need(struct tern_session *s, const struct tn_head_need *need);
 /* TERN_USAGE: an id outside the vocabulary. */
 tern_status tn_check_ids(const struct tern_model *model, const uint32_t *ids, size_t n,
                          struct tern_error *err);
-/* The same for a prompt: also TERN_USAGE if it is empty, and TERN_LIMIT for more than n_ctx ids. */
-tern_status tn_check_prompt(const struct tern_model *model, uint32_t n_ctx, const uint32_t *ids,
-                            size_t n, struct tern_error *err);
 /* TERN_UNSUPPORTED: an embedding model, which has no logits. */
 tern_status tn_check_head(const struct tern_model *model, struct tern_error *err);
 
