@@ -7,6 +7,7 @@
 #define TN_POSIX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tern/status.h"
@@ -17,6 +18,9 @@ int tn_posix_open(const char *path, int flags);
 int tn_posix_open_mode(const char *path, int flags, unsigned mode);
 tern_status tn_posix_open_regular(int *out, uint64_t *n_bytes, const char *path,
                                   struct tern_error *err);
+
+/* write(2) until all bytes are written; false: an error, in errno.  Safe after fork(). */
+bool tn_posix_write_all(int fd, const void *bytes, size_t n);
 
 struct stat;
 /* Time of the last write, ns since 1970. */

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "plat/external_editor.h"
 #include "plat/plat_os.h"
+#include "plat/posix.h"
 #include "plat/sandbox.h"
 
 #define MAX_WORDS 16
@@ -85,18 +86,6 @@ static bool read_all(int fd, void *dst, size_t n)
     return true;
 }
 
-static bool write_all(int fd, const void *bytes, size_t n)
-{
-    size_t done = 0;
-    while (done < n) {
-        const ssize_t n_written = write(fd, (const char *)bytes + done, n - done);
-        if (n_written < 0 && errno != EINTR)
-            return false;
-        done += n_written > 0 ? (size_t)n_written : 0;
-    }
-    return true;
-}
-
 /* Allocates nothing: other threads may have held locks when the process was forked. */
 static void serve(int fd, char **words, char *path, size_t capacity)
 {
@@ -107,7 +96,7 @@ static void serve(int fd, char **words, char *path, size_t capacity)
     while (read_all(fd, &n, sizeof n) && n < capacity && read_all(fd, path, n)) {
         path[n] = '\0';
         const struct outcome outcome = run(words);
-        if (!write_all(fd, &outcome, sizeof outcome))
+        if (!tn_posix_write_all(fd, &outcome, sizeof outcome))
             break;
     }
     _exit(0);
@@ -156,7 +145,8 @@ void tn_external_editor_end(void)
 static bool ask_helper(struct outcome *outcome, const char *path)
 {
     const size_t n = strlen(path);
-    return write_all(helper.socket, &n, sizeof n) && write_all(helper.socket, path, n) &&
+    return tn_posix_write_all(helper.socket, &n, sizeof n) &&
+           tn_posix_write_all(helper.socket, path, n) &&
            read_all(helper.socket, outcome, sizeof *outcome);
 }
 

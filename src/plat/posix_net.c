@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/compiler.h"
 #include "base/error.h"
 #include "plat/net.h"
 #include "plat/net_address.h"

@@ -14,7 +14,6 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "plat/plat_os.h"
 #include "plat/posix.h"
 #include "plat/process.h"
 
@@ -81,16 +80,14 @@ static int spawn(pid_t *pid, const char *path, char *const *argv, int pipes[3][2
     return code;
 }
 
-static bool write_all(int fd, const char *bytes, size_t n)
+bool tn_posix_write_all(int fd, const void *bytes, size_t n)
 {
-    while (n > 0) {
-        const ssize_t n_written = write(fd, bytes, n);
+    size_t done = 0;
+    while (done < n) {
+        const ssize_t n_written = write(fd, (const char *)bytes + done, n - done);
         if (n_written < 0 && errno != EINTR)
             return false;
-        if (n_written > 0) {
-            bytes += n_written;
-            n -= (size_t)n_written;
-        }
+        done += n_written > 0 ? (size_t)n_written : 0;
     }
     return true;
 }
@@ -112,7 +109,7 @@ static tern_status start(struct tn_process *process, int pipes[3][2], const char
     const int code = spawn(&process->pid, path, argv, pipes);
     if (code)
         return fail(err, path, code);
-    (void)write_all(pipes[0][1], input, n_input);
+    (void)tn_posix_write_all(pipes[0][1], input, n_input);
     process->output = pipes[1][0];
     process->errors = pipes[2][0];
     pipes[1][0] = pipes[2][0] = -1;

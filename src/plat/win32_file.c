@@ -271,14 +271,17 @@ tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, si
     return TERN_OK;
 }
 
-tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *src,
-                             size_t n_bytes, struct tern_error *err)
+#define AT_END UINT64_MAX /* not a valid offset: appends */
+
+static tern_status write_all(struct tn_file *file, uint64_t offset, const void *src, size_t n_bytes,
+                             struct tern_error *err)
 {
     for (size_t done = 0; done < n_bytes;) {
         OVERLAPPED at = at_offset(offset + done);
         DWORD n = 0;
         BOOL ok = WriteFile(file->handle, (const char *)src + done,
-                            (DWORD)TN_MIN(n_bytes - done, MAX_TRANSFER), &n, &at);
+                            (DWORD)TN_MIN(n_bytes - done, MAX_TRANSFER), &n,
+                            offset == AT_END ? NULL : &at);
         if (!ok || n == 0)
             return tn_os_fail(err, TERN_OUTPUT, file->path, "write failed",
                               ok ? ERROR_WRITE_FAULT : GetLastError());
@@ -287,19 +290,16 @@ tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *
     return TERN_OK;
 }
 
+tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *src,
+                             size_t n_bytes, struct tern_error *err)
+{
+    return write_all(file, offset, src, n_bytes, err);
+}
+
 tern_status tn_file_append(struct tn_file *file, const void *src, size_t n_bytes,
                            struct tern_error *err)
 {
-    for (size_t done = 0; done < n_bytes;) {
-        DWORD n = 0;
-        BOOL ok = WriteFile(file->handle, (const char *)src + done,
-                            (DWORD)TN_MIN(n_bytes - done, MAX_TRANSFER), &n, NULL);
-        if (!ok || n == 0)
-            return tn_os_fail(err, TERN_OUTPUT, file->path, "write failed",
-                              ok ? ERROR_WRITE_FAULT : GetLastError());
-        done += n;
-    }
-    return TERN_OK;
+    return write_all(file, AT_END, src, n_bytes, err);
 }
 
 void tn_file_drop_cache(struct tn_file *file, uint64_t offset, uint64_t n_bytes)

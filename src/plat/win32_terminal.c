@@ -22,6 +22,8 @@
 #endif
 #define PASTED_WITHIN_MS 5
 #define LOOK_MS 100 /* maximum delay before a closed window or Ctrl-Break is noticed */
+/* No colour, wrapping on, no paste brackets. */
+#define LEAVE L"\x1b[0m\x1b[?7h\x1b[?2004l"
 
 static HANDLE input;
 static DWORD saved_mode;
@@ -68,7 +70,7 @@ void tn_terminal_restore_for_end(void)
     if (atomic_exchange(&is_ending, true) || atomic_load(&current_mode) == TN_TERMINAL_PLAIN)
         return;
     (void)apply_mode(TN_TERMINAL_PLAIN);
-    tell_console(L"\x1b[0m\x1b[?7h\x1b[?2004l");
+    tell_console(LEAVE);
 }
 
 bool tn_terminal_set_mode(enum tn_terminal_mode mode)
@@ -87,7 +89,7 @@ bool tn_terminal_set_mode(enum tn_terminal_mode mode)
         return false;
     atomic_store(&current_mode, (int)mode);
     if (mode == TN_TERMINAL_PLAIN)
-        tell_console(L"\x1b[0m\x1b[?7h\x1b[?2004l");
+        tell_console(LEAVE);
     else if (before == TN_TERMINAL_PLAIN)
         tell_console(L"\x1b[?2004h");
     return true;
