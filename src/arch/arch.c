@@ -206,15 +206,10 @@ void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
 
 const char *tn_role_name(uint32_t role)
 {
-    switch (role) {
-#define ROLE_CASE(name, number, text)                                                              \
-    case number:                                                                                   \
-        return text;
-        TERN_ROLE_LIST(ROLE_CASE)
-#undef ROLE_CASE
-    default:
-        return NULL;
-    }
+#define ROLE_NAME(name, number, text) [number] = text,
+    static const char *const names[TN_ROLE_END] = {TERN_ROLE_LIST(ROLE_NAME)};
+#undef ROLE_NAME
+    return role < TN_ROLE_END ? names[role] : NULL;
 }
 
 const char *tn_activation_name(uint32_t activation)

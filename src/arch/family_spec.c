@@ -24,7 +24,7 @@ tern_status tn_spec_qwen_windows(struct tn_family_spec *s, const struct tn_value
     static const struct tn_value window_value = {"sliding_window", NULL, 1, TERN_MAX_CONTEXT};
     static const struct tn_value first_value = {"max_window_layers", NULL, 0, TERN_MAX_DIM};
     bool is_used = false;
-    uint32_t window = tn_values_has_key(v, "sliding_window", NULL) ? 0 : 4096, first = 28;
+    uint32_t window = tn_values_has_folder_key(v, "sliding_window") ? 0 : 4096, first = 28;
     tern_status status = tn_values_truth(v, &is_used, "use_sliding_window", NULL);
     if (!is_used)
         return status;

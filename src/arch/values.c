@@ -5,8 +5,6 @@
  */
 #include "arch/values.h"
 
-#include <stddef.h>
-
 #include "base/error.h"
 
 tern_status tn_values_number(const struct tn_values *v, double *out, const struct tn_value *value,
@@ -36,10 +34,9 @@ tern_status tn_values_truth(const struct tn_values *v, bool *out, const char *hf
     return name ? v->truth(v, out, name) : TERN_OK;
 }
 
-bool tn_values_has_key(const struct tn_values *v, const char *hf, const char *gguf)
+bool tn_values_has_folder_key(const struct tn_values *v, const char *name)
 {
-    const char *name = v->is_gguf ? gguf : hf;
-    return name && v->has_key(v, name);
+    return !v->is_gguf && v->has_key(v, name);
 }
 
 bool tn_values_has_tensor(const struct tn_values *v, const char *hf, const char *gguf)

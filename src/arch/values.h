@@ -59,7 +59,8 @@ tern_status tn_values_refuse(const struct tn_values *values, const char *what);
 /* A name of NULL: that kind of source does not have the value. */
 tern_status tn_values_truth(const struct tn_values *values, bool *out, const char *hf,
                             const char *gguf);
-bool tn_values_has_key(const struct tn_values *values, const char *hf, const char *gguf);
 bool tn_values_has_tensor(const struct tn_values *values, const char *hf, const char *gguf);
+/* Whether config.json has a key; false for a GGUF file. */
+bool tn_values_has_folder_key(const struct tn_values *values, const char *name);
 
 #endif

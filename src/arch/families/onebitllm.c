@@ -7,7 +7,8 @@
 
 static bool is_onebitllm(const struct tn_values *v)
 {
-    return tn_values_has_key(v, "weight_bits", NULL) && tn_values_has_key(v, "input_bits", NULL);
+    return tn_values_has_folder_key(v, "weight_bits") &&
+           tn_values_has_folder_key(v, "input_bits");
 }
 
 const struct tn_scheme tn_scheme_onebitllm = {

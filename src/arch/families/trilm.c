@@ -7,7 +7,7 @@
 
 static bool is_trilm(const struct tn_values *v)
 {
-    return tn_values_has_key(v, "pretraining_model_parallel", NULL);
+    return tn_values_has_folder_key(v, "pretraining_model_parallel");
 }
 
 const struct tn_scheme tn_scheme_trilm = {
