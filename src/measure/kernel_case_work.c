@@ -128,11 +128,11 @@ tern_status tn_case_work_init(struct tn_case_work *out, const struct tern_model 
     *out = (struct tn_case_work){.model = model, .size = *size};
     const struct tern_file_config *c = tn_case_config(out);
     const uint32_t dim = tn_case_cache_dim(out);
-    uint32_t widest = TN_MAX(tn_case_q_dim(out), tn_case_n_queries(out) * dim);
+    uint32_t widest = TN_MAX(c->n_head * c->head_dim, tn_case_n_queries(out) * dim);
     widest = TN_MAX(widest, TN_MAX(c->hidden, c->ffn));
     widest = TN_MAX(widest, tn_case_n_queries(out) * TN_KV_BLOCK); /* scores of a block */
     widest = TN_MAX(widest, tn_kv_q8_scales(dim) * TN_KV_BLOCK); /* scales of a block */
-    widest = TN_MAX(widest, TN_CASE_TABLE_ROWS);                         /* results of a table */
+    widest = TN_MAX(widest, TN_CASE_TABLE_ROWS); /* results of a table */
     out->widest = tn_kern_pad(widest);
     out->size.cache_bytes = TN_MAX(size->cache_bytes, tn_case_block_bytes(out, sizeof(float)));
     bool good = allocate(out);

@@ -77,9 +77,4 @@ static inline uint32_t tn_case_n_queries(const struct tn_case_work *w)
     return tn_case_config(w)->n_head / tn_case_config(w)->n_kv_head;
 }
 
-static inline uint32_t tn_case_q_dim(const struct tn_case_work *w)
-{
-    return tn_case_config(w)->n_head * tn_case_config(w)->head_dim;
-}
-
 #endif

@@ -48,6 +48,13 @@ static void layout_checkpoints(struct tn_scratch *s, struct tn_arena *arena, siz
     s->free_checkpoints = tn_arena_take(arena, n * sizeof(uint32_t));
 }
 
+/* NULL: the model has none, or no memory is wanted for it. */
+static const struct tn_layer *draft_layer(const struct tn_weights *weights,
+                                          const struct tn_workspace_input *input)
+{
+    return input->has_drafts ? tn_draft_layer(weights) : NULL;
+}
+
 /* The cache of a sequence's draft head, as a table of all blocks of the context. */
 static unsigned char **take_draft_blocks(struct tn_arena *arena, const struct tn_layer *layer,
                                          size_t n_blocks)
@@ -65,8 +72,7 @@ static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
                              const struct tn_workspace_input *input)
 {
     const size_t n = input->n_sequences, n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
-    const bool has_drafts = tn_workspace_has_drafts(weights, input);
-    const struct tn_layer *draft = tn_draft_layer(weights);
+    const struct tn_layer *draft = draft_layer(weights, input);
     const struct tn_state_input state_input = tn_workspace_state_input(input);
     struct tn_state_plan states;
     tn_state_plan_make(&states, NULL, weights, &state_input);
@@ -82,7 +88,7 @@ static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
             .blocks = tn_arena_take(arena, n_blocks * sizeof(unsigned char *)),
             .state = states.bytes.sequence ? tn_arena_take(arena, states.bytes.sequence) : NULL,
             .head_always = tn_arena_take(arena, TN_HEAD_MAX_ALWAYS * sizeof(uint32_t)),
-            .draft_blocks = has_drafts ? take_draft_blocks(arena, draft, n_blocks) : NULL,
+            .draft_blocks = draft ? take_draft_blocks(arena, draft, n_blocks) : NULL,
         };
         if (arena->base)
             s->sequences[i] = one;
@@ -100,17 +106,6 @@ static void layout_logits(struct tn_scratch *s, struct tn_arena *arena,
     s->searches = n_searches ? tn_arena_take(arena, n_searches * sizeof *s->searches) : NULL;
     for (uint32_t i = 0; i < n_searches; i++)
         layout_search(s->searches ? &s->searches[i] : NULL, arena, c);
-}
-
-static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
-                          const struct tn_weights *weights,
-                          const struct tn_workspace_input *input)
-{
-    s->active = tn_arena_take(arena, weights->n_listed * sizeof(uint32_t));
-    s->active_x = tn_arena_take(arena, weights->n_listed);
-    s->active_gate = tn_take_f32(arena, weights->n_listed);
-    layout_logits(s, arena, weights, input);
-    layout_sequences(s, arena, weights, input);
 }
 
 static size_t x16_bytes(const struct tn_input_widths *widths, size_t n)
@@ -182,7 +177,7 @@ static void layout_drafts(struct tn_scratch *s, struct tn_arena *arena,
                           const struct tn_workspace_input *input)
 {
     const size_t hidden = weights->config->hidden;
-    const bool has_drafts = tn_workspace_has_drafts(weights, input);
+    const bool has_drafts = draft_layer(weights, input) != NULL;
     s->draft_states = has_drafts ? tn_take_f32(arena, input->n_batch * hidden) : NULL;
     s->draft_input = has_drafts ? tn_take_f32(arena, TN_DRAFT_ROWS * 2 * hidden) : NULL;
     s->draft_last = has_drafts ? tn_take_f32(arena, hidden) : NULL;
@@ -193,11 +188,10 @@ static bool is_parallel(const struct tern_file_config *c)
     return c->order == TERN_ORDER_PARALLEL || c->order == TERN_ORDER_SHARED;
 }
 
-void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
+void tn_scratch_layout(struct tn_scratch *s, struct tn_arena *arena,
                        const struct tn_weights *weights,
                        const struct tn_workspace_input *input)
 {
-    struct tn_scratch *s = out;
     const struct tern_file_config *c = weights->config;
     size_t n = input->n_batch;
 
@@ -211,7 +205,11 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     s->inv_freq =
         tn_arena_take(arena, weights->n_ropes * weights->rope_half * sizeof *s->inv_freq);
     layout_drafts(s, arena, weights, input);
-    layout_decode(s, arena, weights, input);
+    s->active = tn_arena_take(arena, weights->n_listed * sizeof(uint32_t));
+    s->active_x = tn_arena_take(arena, weights->n_listed);
+    s->active_gate = tn_take_f32(arena, weights->n_listed);
+    layout_logits(s, arena, weights, input);
+    layout_sequences(s, arena, weights, input);
     s->threads = tn_arena_take(arena, input->n_threads * sizeof(struct tn_thread_scratch));
     for (uint32_t i = 0; i < input->n_threads; i++)
         layout_thread(s->threads ? &s->threads[i] : NULL, arena, weights, input->n_batch);

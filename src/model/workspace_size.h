@@ -117,13 +117,6 @@ struct tn_workspace_size {
     uint64_t checkpoints_full_bytes;
 };
 
-/* Whether a workspace has memory for a draft head. */
-static inline bool tn_workspace_has_drafts(const struct tn_weights *weights,
-                                           const struct tn_workspace_input *input)
-{
-    return tn_draft_layer(weights) && input->has_drafts;
-}
-
 static inline struct tn_state_input tn_workspace_state_input(const struct tn_workspace_input *input)
 {
     return (struct tn_state_input){input->kv, input->n_ctx, input->n_batch};
@@ -137,7 +130,7 @@ void tn_acts_layout(struct tn_acts *out, struct tn_arena *arena,
 /* Lays out scratch memory; with a NULL arena base it only counts.  The memory must be all zeros,
  * like new pages: lut_input and col_sum_of, whose numbers begin with 1, then refer to nothing
  * yet. */
-void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
+void tn_scratch_layout(struct tn_scratch *s, struct tn_arena *arena,
                        const struct tn_weights *weights,
                        const struct tn_workspace_input *input);
 void tn_workspace_size_make(struct tn_workspace_size *out, const struct tn_weights *weights,
