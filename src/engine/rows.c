@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/error.h"
 #include "engine/draft_head.h"
 
 /* Limits for prompts while answers are in progress: time of a step, and rows. */

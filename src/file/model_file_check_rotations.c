@@ -3,8 +3,6 @@
  * Checks of a .tern file: rotations of inputs, and the matrices whose inputs they rotate.  Called
  * by model_file_check_tensors.c and tn_model_file_check.
  */
-#include <inttypes.h>
-
 #include "base/bits.h"
 #include "base/error.h"
 #include "file/model_file_check.h"

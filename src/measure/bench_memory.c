@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/stream.h"
 #include "engine/cpu_level.h"
-#include "engine/session.h"
+#include "engine/workspace.h"
 #include "measure/bench.h"
 #include "measure/kernel_cases.h"
 

@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "engine/session.h"
 #include "measure/bench.h"
 #include "plat/plat.h"
 #include "tern/scheduler.h"

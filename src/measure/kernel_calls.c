@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#include "base/compiler.h"
-
 static const uint8_t value_bytes[] = {
     [TN_OPERAND_I8] = 1,  [TN_OPERAND_F16] = 2, [TN_OPERAND_BF16] = 2,
     [TN_OPERAND_I32] = 4, [TN_OPERAND_F32] = 4, [TN_OPERAND_F64] = 8};

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/bits.h"
 #include "base/error.h"
 #include "engine/engine.h"

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#include "base/bits.h"
 #include "kern/gauss.h"
 #include "tern/model_format.h"
 

@@ -8,8 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/compiler.h"
-
 void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float eps, uint32_t n,
                  uint32_t cols)
 {

@@ -9,7 +9,6 @@
 #include <math.h>
 
 #include "base/bits.h"
-#include "file/model_file.h"
 #include "model/acts.h"
 #include "model/counters.h"
 #include "model/head.h"

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "kern/bound_logit.h"
 
 /* Columns beyond this many times the root mean square of x get a second digit (bit_planes_*.c). */
@@ -193,12 +194,12 @@ static void bound_rows(const struct tn_head_search *s, uint32_t stage, uint32_t 
 
 static uint32_t n_items(const struct tn_head_search *s)
 {
-    return (s->n_allowed + TN_HEAD_ITEM_ROWS - 1) / TN_HEAD_ITEM_ROWS;
+    return tn_div_ceil_u32(s->n_allowed, TN_HEAD_ITEM_ROWS);
 }
 
 static uint32_t n_groups(const struct tn_head_search *s)
 {
-    return (s->n_allowed + TN_HEAD_GROUP_ROWS - 1) / TN_HEAD_GROUP_ROWS;
+    return tn_div_ceil_u32(s->n_allowed, TN_HEAD_GROUP_ROWS);
 }
 
 bool tn_head_search_begin(struct tn_head_search *s)

@@ -6,10 +6,7 @@
  */
 #include "model/matrix.h"
 
-#include <assert.h>
-
 #include "base/bits.h"
-#include "file/model_file.h"
 #include "model/activation.h"
 #include "model/acts.h"
 #include "model/counters.h"

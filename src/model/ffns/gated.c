@@ -12,7 +12,6 @@
  * list the same kernels are the dense path.
  */
 #include "model/activation.h"
-#include "model/acts.h"
 #include "model/counters.h"
 #include "model/ffn.h"
 #include "model/matrix_few.h"
