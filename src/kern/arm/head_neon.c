@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kern/arm/lanes_neon.h"
-#include "kern/kern.h"
+#include "kern/head_gemv.h"
 #include "kern/prefetch.h"
 
 /* Loads 16 weights as f32. */
@@ -79,44 +79,23 @@ static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load
         dst[t * dst_stride] = tree_sum(sum[t]) * scale;
 }
 
-static TN_ALWAYS_INLINE void gemv(float *dst, size_t dst_stride, load16_fn *load16, const void *w,
-                                  size_t value_bytes, const float *scales, uint32_t n_rows,
-                                  uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+static TN_ALWAYS_INLINE void gemv(const struct logits *l, load16_fn *load16,
+                                  const struct matrix *m, uint32_t n_rows)
 {
     for (uint32_t r = 0; r < n_rows; r++) {
-        const char *row = (const char *)w + (size_t)r * cols * value_bytes;
-        float scale = scales ? scales[r] : 1.0f;
+        const char *row = m->data + r * m->row_bytes;
+        float scale = l->scales ? l->scales[r] : 1.0f;
         uint32_t t = 0;
-        for (; t + 4 <= n_tokens; t += 4)
-            tile(dst + t * dst_stride + r, dst_stride, load16, row, value_bytes, scale, cols,
-                 x + t * x_stride, x_stride, 4);
-        for (; t < n_tokens; t++)
-            tile(dst + t * dst_stride + r, dst_stride, load16, row, value_bytes, scale, cols,
-                 x + t * x_stride, x_stride, 1);
+        for (; t + 4 <= l->n_tokens; t += 4)
+            tile(l->dst + t * l->dst_stride + r, l->dst_stride, load16, row, m->value_bytes, scale,
+                 m->cols, l->x + t * l->x_stride, l->x_stride, 4);
+        for (; t < l->n_tokens; t++)
+            tile(l->dst + t * l->dst_stride + r, l->dst_stride, load16, row, m->value_bytes, scale,
+                 m->cols, l->x + t * l->x_stride, l->x_stride, 1);
     }
 }
 
-void tn_gemv_q8_f32_neon(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
-                         uint32_t n_rows, uint32_t cols, const float *x, size_t x_stride,
-                         uint32_t n_tokens)
-{
-    gemv(dst, dst_stride, load16_q8, w, 1, scales, n_rows, cols, x, x_stride, n_tokens);
-}
-
-void tn_gemv_f32_f32_neon(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
-                          uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    gemv(dst, dst_stride, load16_f32, w, 4, NULL, n_rows, cols, x, x_stride, n_tokens);
-}
-
-void tn_gemv_f16_f32_neon(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
-                          uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    gemv(dst, dst_stride, load16_f16, w, 2, NULL, n_rows, cols, x, x_stride, n_tokens);
-}
-
-void tn_gemv_bf16_f32_neon(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
-                           uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    gemv(dst, dst_stride, load16_bf16, w, 2, NULL, n_rows, cols, x, x_stride, n_tokens);
-}
+HEAD_DEFINE_Q8(neon, load16_q8)
+HEAD_DEFINE(neon, f32, float, load16_f32)
+HEAD_DEFINE(neon, f16, uint16_t, load16_f16)
+HEAD_DEFINE(neon, bf16, uint16_t, load16_bf16)

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "kern/kern.h"
+#include "kern/head_gemv.h"
 #include "kern/prefetch.h"
 #include "kern/x86/lanes_avx2.h"
 
@@ -38,13 +38,6 @@ static TN_ALWAYS_INLINE __m256 load8_bf16(const void *w)
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(w));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
-
-struct matrix {
-    const char *data;
-    size_t value_bytes;
-    size_t row_bytes;
-    uint32_t cols;
-};
 
 /* Requests lines ahead of one that is in use: the same line of the next tile, because a large
  * distance in bytes would reach into rows of this one, and a line shortly before its use. */
@@ -122,16 +115,6 @@ static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uin
     return tree_sum_4((const __m256(*)[2])sum);
 }
 
-/* The parameters of a call: logits of n_tokens hidden states. */
-struct logits {
-    float *dst;
-    size_t dst_stride;
-    const float *scales; /* NULL: none */
-    const float *x;
-    size_t x_stride;
-    uint32_t n_tokens;
-};
-
 /* Four tokens times up to BLOCK_ROWS rows. */
 static TN_ALWAYS_INLINE void gemv_block(const struct logits *l, load8_fn *load8,
                                         const struct matrix *m, uint32_t first, uint32_t n_rows,
@@ -188,35 +171,7 @@ static TN_ALWAYS_INLINE void gemv(const struct logits *l, load8_fn *load8, const
         gemv_rows(l, load8, m, r, TN_MIN(r + BLOCK_ROWS, n_rows));
 }
 
-void tn_gemv_q8_f32_avx2(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
-                         uint32_t n_rows, uint32_t cols, const float *x, size_t x_stride,
-                         uint32_t n_tokens)
-{
-    struct matrix m = {(const char *)w, 1, cols, cols};
-    struct logits l = {dst, dst_stride, scales, x, x_stride, n_tokens};
-    gemv(&l, load8_q8, &m, n_rows);
-}
-
-void tn_gemv_f32_f32_avx2(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
-                          uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    struct matrix m = {(const char *)w, 4, (size_t)cols * 4, cols};
-    struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
-    gemv(&l, load8_f32, &m, n_rows);
-}
-
-void tn_gemv_f16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
-                          uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
-    struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
-    gemv(&l, load8_f16, &m, n_rows);
-}
-
-void tn_gemv_bf16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
-                           uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
-    struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
-    gemv(&l, load8_bf16, &m, n_rows);
-}
+HEAD_DEFINE_Q8(avx2, load8_q8)
+HEAD_DEFINE(avx2, f32, float, load8_f32)
+HEAD_DEFINE(avx2, f16, uint16_t, load8_f16)
+HEAD_DEFINE(avx2, bf16, uint16_t, load8_bf16)

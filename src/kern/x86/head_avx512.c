@@ -7,7 +7,7 @@
  * itself does not read ahead of four streams fast enough.  Per 16 weights and token: load + widen,
  * convert, multiply, add.
  */
-#include "kern/kern.h"
+#include "kern/head_gemv.h"
 #include "kern/prefetch.h"
 #include "kern/x86/lanes_avx512.h"
 
@@ -35,13 +35,6 @@ static TN_ALWAYS_INLINE __m512 load16_bf16(const void *row, size_t c, __mmask16 
     __m256i w = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)row + c);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(w), 16));
 }
-
-struct matrix {
-    const char *data;
-    size_t row_bytes;
-    uint32_t value_bytes;
-    uint32_t cols;
-};
 
 /* Requests lines ahead of one that is in use: the same line of the next tile, because a large
  * distance in bytes would reach into rows of this one, and a line shortly before its use. */
@@ -77,13 +70,13 @@ static TN_ALWAYS_INLINE void store_rows(float *dst, __m128 sums, const float *sc
         *dst = scales ? _mm_cvtss_f32(sums) * *scales : _mm_cvtss_f32(sums);
 }
 
-/* dst[t * dst_stride + r] for 4 rows or 1 and n_tokens <= 4 tokens, constants after inlining. */
-static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load16,
-                                  const struct matrix *w, const float *scales, uint32_t first_row,
-                                  uint32_t n_rows, const float *x, size_t x_stride,
-                                  uint32_t n_tokens)
+/* 4 rows or 1 times n_tokens <= 4 tokens, constants after inlining. */
+static TN_ALWAYS_INLINE void tile(const struct logits *l, load16_fn *load16,
+                                  const struct matrix *w, uint32_t first_row, uint32_t n_rows,
+                                  uint32_t first_token, uint32_t n_tokens)
 {
     const char *row = w->data + first_row * w->row_bytes;
+    const float *x = l->x + first_token * l->x_stride;
     __m512 sum[4][4];
     for (uint32_t r = 0; r < 4; r++)
         for (uint32_t t = 0; t < 4; t++)
@@ -94,68 +87,40 @@ static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load
         for (uint32_t r = 0; r < n_rows; r++)
             request_line(row + r * w->row_bytes + c * w->value_bytes, w);
         for (size_t i = 0; i < step; i += 16)
-            tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c + i, 0xFFFF);
+            tile_step(sum, load16, w, row, n_rows, x, l->x_stride, n_tokens, c + i, 0xFFFF);
     }
     for (; c + 16 <= w->cols; c += 16)
-        tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c, 0xFFFF);
+        tile_step(sum, load16, w, row, n_rows, x, l->x_stride, n_tokens, c, 0xFFFF);
     __mmask16 tail = tail_mask(w->cols);
     if (tail)
-        tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c, tail);
+        tile_step(sum, load16, w, row, n_rows, x, l->x_stride, n_tokens, c, tail);
 
     /* Element 4 t + r is the sum of token t and row r; missing ones are sums of zeros. */
     __m512 sums = tree_sum_16((const __m512(*)[4])sum);
     __m128 by_token[4] = {_mm512_castps512_ps128(sums), _mm512_extractf32x4_ps(sums, 1),
                           _mm512_extractf32x4_ps(sums, 2), _mm512_extractf32x4_ps(sums, 3)};
     for (uint32_t t = 0; t < n_tokens; t++)
-        store_rows(dst + t * dst_stride + first_row, by_token[t],
-                   scales ? scales + first_row : NULL, n_rows);
+        store_rows(l->dst + (first_token + t) * l->dst_stride + first_row, by_token[t],
+                   l->scales ? l->scales + first_row : NULL, n_rows);
 }
 
-static TN_ALWAYS_INLINE void gemv(float *dst, size_t dst_stride, load16_fn *load16,
-                                  const struct matrix *w, const float *scales, uint32_t n_rows,
-                                  const float *x, size_t x_stride, uint32_t n_tokens)
+static TN_ALWAYS_INLINE void gemv(const struct logits *l, load16_fn *load16,
+                                  const struct matrix *w, uint32_t n_rows)
 {
     uint32_t r = 0;
     for (; r + 4 <= n_rows; r += 4) {
         uint32_t t = 0;
-        for (; t + 4 <= n_tokens; t += 4)
-            tile(dst + t * dst_stride, dst_stride, load16, w, scales, r, 4, x + t * x_stride,
-                 x_stride, 4);
-        for (; t < n_tokens; t++)
-            tile(dst + t * dst_stride, dst_stride, load16, w, scales, r, 4, x + t * x_stride,
-                 x_stride, 1);
+        for (; t + 4 <= l->n_tokens; t += 4)
+            tile(l, load16, w, r, 4, t, 4);
+        for (; t < l->n_tokens; t++)
+            tile(l, load16, w, r, 4, t, 1);
     }
     for (; r < n_rows; r++)
-        for (uint32_t t = 0; t < n_tokens; t++)
-            tile(dst + t * dst_stride, dst_stride, load16, w, scales, r, 1, x + t * x_stride,
-                 x_stride, 1);
+        for (uint32_t t = 0; t < l->n_tokens; t++)
+            tile(l, load16, w, r, 1, t, 1);
 }
 
-void tn_gemv_q8_f32_avx512(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
-                           uint32_t n_rows, uint32_t cols, const float *x, size_t x_stride,
-                           uint32_t n_tokens)
-{
-    struct matrix matrix = {(const char *)w, cols, 1, cols};
-    gemv(dst, dst_stride, load16_q8, &matrix, scales, n_rows, x, x_stride, n_tokens);
-}
-
-void tn_gemv_f32_f32_avx512(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
-                            uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    struct matrix matrix = {(const char *)w, (size_t)cols * 4, 4, cols};
-    gemv(dst, dst_stride, load16_f32, &matrix, NULL, n_rows, x, x_stride, n_tokens);
-}
-
-void tn_gemv_f16_f32_avx512(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
-                            uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    struct matrix matrix = {(const char *)w, (size_t)cols * 2, 2, cols};
-    gemv(dst, dst_stride, load16_f16, &matrix, NULL, n_rows, x, x_stride, n_tokens);
-}
-
-void tn_gemv_bf16_f32_avx512(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
-                             uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    struct matrix matrix = {(const char *)w, (size_t)cols * 2, 2, cols};
-    gemv(dst, dst_stride, load16_bf16, &matrix, NULL, n_rows, x, x_stride, n_tokens);
-}
+HEAD_DEFINE_Q8(avx512, load16_q8)
+HEAD_DEFINE(avx512, f32, float, load16_f32)
+HEAD_DEFINE(avx512, f16, uint16_t, load16_f16)
+HEAD_DEFINE(avx512, bf16, uint16_t, load16_bf16)

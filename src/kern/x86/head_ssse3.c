@@ -6,7 +6,7 @@
 #include <string.h>
 #include <tmmintrin.h>
 
-#include "kern/kern.h"
+#include "kern/head_gemv.h"
 
 /* Loads 16 weights as f32. */
 typedef void load16_fn(__m128 dst[4], const void *w);
@@ -55,12 +55,6 @@ static TN_ALWAYS_INLINE void load16_f16(__m128 dst[4], const void *w)
         dst[2 * i + 1] = widen_f16(_mm_unpackhi_epi16(v, zero));
     }
 }
-
-struct matrix {
-    const char *data;
-    size_t value_bytes, row_bytes;
-    uint32_t cols;
-};
 
 /* Adds 16 columns. */
 static TN_ALWAYS_INLINE void tile_step(__m128 sum[2][4], load16_fn *load16, const void *w,
@@ -116,40 +110,23 @@ static TN_ALWAYS_INLINE void tile(float out[2], load16_fn *load16, const struct 
         out[t] = tree_sum(sum[t]);
 }
 
-static TN_ALWAYS_INLINE void gemv(float *dst, size_t dst_stride, load16_fn *load16,
-                                  const struct matrix *m, uint32_t n_rows, const float *x,
-                                  size_t x_stride, uint32_t n_tokens)
+static TN_ALWAYS_INLINE void gemv(const struct logits *l, load16_fn *load16,
+                                  const struct matrix *m, uint32_t n_rows)
 {
     for (uint32_t r = 0; r < n_rows; r++) {
         float y[2];
         uint32_t t = 0;
-        for (; t + 2 <= n_tokens; t += 2) {
-            tile(y, load16, m, r, x + t * x_stride, x_stride, 2);
-            dst[t * dst_stride + r] = y[0];
-            dst[(t + 1) * dst_stride + r] = y[1];
+        for (; t + 2 <= l->n_tokens; t += 2) {
+            tile(y, load16, m, r, l->x + t * l->x_stride, l->x_stride, 2);
+            l->dst[t * l->dst_stride + r] = y[0];
+            l->dst[(t + 1) * l->dst_stride + r] = y[1];
         }
-        if (t < n_tokens)
-            tile(&dst[t * dst_stride + r], load16, m, r, x + t * x_stride, x_stride, 1);
+        if (t < l->n_tokens)
+            tile(&l->dst[t * l->dst_stride + r], load16, m, r, l->x + t * l->x_stride, l->x_stride,
+                 1);
     }
 }
 
-void tn_gemv_f32_f32_ssse3(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
-                           uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    const struct matrix m = {(const char *)w, 4, (size_t)cols * 4, cols};
-    gemv(dst, dst_stride, load16_f32, &m, n_rows, x, x_stride, n_tokens);
-}
-
-void tn_gemv_f16_f32_ssse3(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
-                           uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    const struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
-    gemv(dst, dst_stride, load16_f16, &m, n_rows, x, x_stride, n_tokens);
-}
-
-void tn_gemv_bf16_f32_ssse3(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
-                            uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
-{
-    const struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
-    gemv(dst, dst_stride, load16_bf16, &m, n_rows, x, x_stride, n_tokens);
-}
+HEAD_DEFINE(ssse3, f32, float, load16_f32)
+HEAD_DEFINE(ssse3, f16, uint16_t, load16_f16)
+HEAD_DEFINE(ssse3, bf16, uint16_t, load16_bf16)
