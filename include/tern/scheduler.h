@@ -76,7 +76,7 @@ struct tern_request {
      * the text if those are likely, or if no other id is; among ids of which one's text begins
      * another's text, the most likely.  llama.cpp calls this "infill".  The model has a tokenizer;
      * without effect under a grammar. */
-    bool fills_in;
+    bool fits_gap;
     const uint32_t *end_ids; /* end the answer like the model's stop ids */
     size_t n_end_ids;
     const char *const *stop_strings; /* no empty ones */

@@ -83,7 +83,7 @@ bool tn_generation_is_decided(const struct tn_generation *g)
 static tern_status sample(struct tn_generation *g, const float *logits, uint32_t *id,
                           struct tern_error *err)
 {
-    if (g->fills_in && !g->constraint)
+    if (g->fits_gap && !g->constraint)
         return tn_fill_choose(g, logits, id, err);
     return tern_sampler_sample(g->sampler, logits, g->model->file.spec.config->vocab,
                                g->model->n_allowed, id, err);

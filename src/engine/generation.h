@@ -26,7 +26,7 @@ struct tn_generation {
     size_t n_stop_strings;
     const uint32_t *end_ids; /* [n_end_ids], besides the model's */
     size_t n_end_ids;
-    bool fills_in; /* choose as fill_choice.h does */
+    bool fits_gap; /* choose as fill_choice.h does */
     uint32_t max_tokens;
     bool ignore_eos;
     struct tn_constraint *constraint; /* grammar of the text; NULL: unconstrained */

@@ -39,8 +39,8 @@ tern_status tn_request_check(const struct tern_request *asked, const struct tern
                        TERN_MAX_DRAFT);
     if (asked->grammar && !model->tokenizer)
         return tn_fail(err, TERN_USAGE, "a grammar needs a model with a tokenizer");
-    if (asked->fills_in && !model->tokenizer)
-        return tn_fail(err, TERN_USAGE, "filling in needs a model with a tokenizer");
+    if (asked->fits_gap && !model->tokenizer)
+        return tn_fail(err, TERN_USAGE, "filling a gap needs a model with a tokenizer");
     for (size_t i = 0; i < asked->n_stop_strings; i++)
         if (asked->stop_strings[i][0] == '\0')
             return tn_fail(err, TERN_USAGE, "stop string %zu is empty", i);
@@ -110,7 +110,7 @@ tern_status tn_request_init(struct tn_request *r, const struct tern_model *model
     g->n_stop_strings = r->asked.n_stop_strings;
     g->end_ids = r->asked.end_ids;
     g->n_end_ids = r->asked.n_end_ids;
-    g->fills_in = r->asked.fills_in;
+    g->fits_gap = r->asked.fits_gap;
     g->max_tokens = r->asked.max_tokens;
     g->ignore_eos = r->asked.ignore_eos;
     r->result.n_prompt = (uint32_t)r->asked.n_ids;

@@ -117,7 +117,7 @@ static bool read_steps(struct tn_gen *gen, const json_t *o, struct tn_refusal *r
         return tn_refuse(r, 400, "samplers", "\"samplers\" must be an array of names");
     if (!lists_step(steps, "penalties", 'e'))
         drop_default_penalties(gen);
-    gen->fills_surely = lists_step(steps, "infill", 'i');
+    gen->fits_gap = lists_step(steps, "infill", 'i');
     if (!lists_step(steps, "top_k", 'k'))
         s->top_k = 0;
     if (!lists_step(steps, "top_p", 'p'))

@@ -53,7 +53,7 @@ struct tn_gen {
     struct tern_grammar *grammar;
     bool is_structured; /* the answer is constrained by a grammar */
     bool fills_in;    /* the answer fills a gap (infill.h): no default penalties */
-    bool fills_surely; /* llama.cpp's step of sampling "infill" */
+    bool fits_gap;    /* llama.cpp's step of sampling "infill" (struct tern_request) */
     bool ignores_eos;
     uint32_t n_indent;       /* a later line with less indentation ends the answer; 0: none does */
     uint64_t max_predict_ns; /* a line that ends after this time ends the answer; 0: no limit */

@@ -160,7 +160,7 @@ static void prepare_job(struct tn_task *task, uint32_t i)
         .sampler = gen->sampler,
         .max_tokens = gen->max_tokens,
         .ignore_eos = gen->ignores_eos,
-        .fills_in = gen->fills_surely,
+        .fits_gap = gen->fits_gap,
         .end_ids = choice->end_ids,
         .n_end_ids = tn_infill_end_ids(task, ids, choice->end_ids),
         .stop_strings = gen->stops, .n_stop_strings = gen->n_stops,

@@ -65,7 +65,7 @@ static void set_logits(void *arg, float *logits, uint32_t n_vocab)
 static struct tern_request request_of(struct distribution *d)
 {
     static const uint32_t prompt[] = {4080, 507};
-    return (struct tern_request){.ids = prompt, .n_ids = 2, .max_tokens = 1, .fills_in = true,
+    return (struct tern_request){.ids = prompt, .n_ids = 2, .max_tokens = 1, .fits_gap = true,
                                  .sampler = {.temperature = 1.0f, .top_p = 1.0f,
                                              .repeat_penalty = 1.0f},
                                  .adjust = set_logits, .arg = d};
@@ -106,9 +106,9 @@ static void likely_ends_are_chosen(void **state)
     add(&d, id_of(" queen"), 0.38f);
     add(&d, stop, 0.12f);
     assert_int_equal(choose(counts, &r, &d), N_SEEDS); /* 3 * 3 * 0.12 > 0.88 */
-    r.fills_in = false;
+    r.fits_gap = false;
     assert_in_range(choose(counts, &r, &d), 1, N_SEEDS / 2);
-    r.fills_in = true, r.ignore_eos = true;
+    r.fits_gap = true, r.ignore_eos = true;
     assert_int_equal(choose(counts, &r, &d), 0);
     assert_int_equal(counts[2], 0);
     r.ignore_eos = false, d.p[2] = 0.001f;
@@ -158,7 +158,7 @@ static void further_ids_end_an_answer(void **state)
     struct tern_request r = request_of(&d);
     uint32_t counts[MAX_IDS];
     const uint32_t ends[] = {4085, add(&d, id_of(" queen"), 1.0f), demo.vocab + 5};
-    r.fills_in = false, r.max_tokens = 3;
+    r.fits_gap = false, r.max_tokens = 3;
     assert_int_equal(choose(counts, &r, &d), 0);
     r.end_ids = ends, r.n_end_ids = TN_COUNT_OF(ends);
     assert_int_equal(choose(counts, &r, &d), N_SEEDS);

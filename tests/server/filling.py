@@ -13,17 +13,20 @@ DEEPSEEK = ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>")
 CODESTRAL = ("[SUFFIX]", "[PREFIX]")
 
 
-def model(names):
-    """The converted model whose reserved tokens have these names."""
-    folder = command.scratch("fills" + "-".join(str(ord(c)) for c in names[0][:6]))
+RESERVED = [f"<|reserved_special_token_{i}|>" for i in range(6)]
+
+
+def model(names, source=command.DEMO, tokens=RESERVED):
+    """The converted model in which these tokens have other names."""
+    folder = command.scratch("fills" + "-".join(str(ord(c)) for c in names[0][:6] + source[-4:]))
     if not os.path.exists(folder):
-        shutil.copytree(command.DEMO, folder)
+        shutil.copytree(source, folder)
         for file in ("tokenizer.json", "tokenizer_config.json"):
             path = os.path.join(folder, file)
             with open(path, encoding="utf-8") as f:
                 text = f.read()
-            for i, name in enumerate(names):
-                text = text.replace(f"<|reserved_special_token_{i}|>", name)
+            for token, name in zip(tokens, names):
+                text = text.replace(token, name)
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
     return command.model(folder)

@@ -100,6 +100,22 @@ class Infill(serving.TestCase):
         self.assertGreater(n_computed[0], 300)
         self.assertGreaterEqual(sum(n < 20 for n in n_computed[1:]), 10)
 
+    def test_recurrent_layers_keep_the_lines_before_the_gap(self):
+        """Their state cannot be cut off anywhere, so it is kept where prompts may diverge."""
+        source = command.shared("reference", "hybrids", "models", "tiny-qwen35-ternary")
+        tokens = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+        extra = [{"text": "abc def. " * 20}]
+        body = {"input_prefix": "def f(x): return x\n" * 15, "input_suffix": "\nend\n",
+                "input_extra": extra, "n_predict": 4}
+        with serving.Server(models=[filling.model(filling.QWEN[:3], source, tokens)]) as server:
+            warm = {"input_prefix": "", "input_suffix": "", "input_extra": extra, "n_predict": 0}
+            self.post("/infill", warm, server=server)
+            answers = [self.post("/infill", dict(body, prompt=typed), server=server)["timings"]
+                       for typed in ("", "a", "ab", "abc")]
+            self.assertGreater(answers[0]["cache_n"], 150)
+            for timings in answers[1:]:
+                self.assertLess(timings["prompt_n"], 16)
+
     def test_warming_the_cache(self):
         """What editors send before a gap is known."""
         extra = [{"filename": "warm.txt", "text": "Snow fell on the roof. " * 20}]
