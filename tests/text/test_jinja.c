@@ -275,6 +275,7 @@ static void test_bombs(void **state)
     expect_deep("{{ x", ".x", 50000, " }}");
     expect_deep("{{ x", " | d", 50000, " }}");
     expect_deep("{{ ", "[", 50000, " }}");
+    expect_deep("{{ 'a' | map('map'", ",'map'", 100000, ",'upper') | list }}");
     expect_deep("", "{% if 1 %}", 50000, "");
     expect_deep("{% if 1 %}", "{% elif 1 %}", 50000, "{% endif %}");
     expect_deep("{{ ", "1 if 1 else ", 50000, "1 }}");

@@ -93,8 +93,11 @@ struct tn_jvalue tn_jfilter_map(struct tn_jrun *run, struct tn_jvalue v,
     const struct tn_jstring *filter = tn_jrun_string(run, args->items[0], "the filter of map");
     struct tn_jargs rest = rest_of(args, 1);
     struct tn_jvalue list = new_list(run);
+    if (!tn_jrun_enter(run)) /* the filter may be map */
+        return v;
     for (size_t i = 0; run->status == TERN_OK && i < items.list->n; i++)
         tn_jrun_add(run, list, tn_jrun_filter(run, name_of(filter), items.list->items[i], &rest));
+    run->depth--;
     return as_iterator(list);
 }
 
