@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Copies members of JSON objects.  jansson's json_copy, json_deep_copy and
+ * Copies members of JSON objects, and searches arrays.  jansson's json_copy, json_deep_copy and
  * json_object_update_missing omit members without an error when memory runs out.
  */
 #ifndef TN_JSON_OBJECT_H
@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* Adds the members of `from` whose names `object` lacks; the values are shared.  `from` may be
  * NULL: no members.  false: `object` is NULL, or out of memory, and some may have been added. */
@@ -20,6 +21,17 @@ static inline bool tn_json_add_missing(json_t *object, const json_t *from)
             return false;
     }
     return object != NULL;
+}
+
+/* Does an array contain this string?  false if it is no array. */
+static inline bool tn_json_list_has(const json_t *list, const char *word)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        if (text && strcmp(text, word) == 0)
+            return true;
+    }
+    return false;
 }
 
 #endif

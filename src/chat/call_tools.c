@@ -13,6 +13,9 @@
 #include "base/json_load.h"
 #include "grammar/schema_tags.h"
 
+/* For the type of one argument; takes about a millisecond. */
+#define MAX_STEPS 100000u
+
 struct tern_call_tools {
     json_t *functions; /* name -> schema of its arguments, an object */
 };
@@ -85,7 +88,9 @@ enum tn_call_value tn_call_tools_value(const struct tern_call_tools *tools, cons
 {
     const json_t *parameters = tools ? json_object_get(tools->functions, function) : NULL;
     const json_t *schema = schema_of(parameters, argument);
-    if (!tn_schema_allows(schema, parameters, "string"))
+    uint64_t steps = MAX_STEPS;
+    if (!tn_schema_allows(schema, parameters, "string", &steps))
         return TN_CALL_JSON;
-    return tn_schema_allows(schema, parameters, "null") ? TN_CALL_TEXT_OR_NULL : TN_CALL_TEXT;
+    return tn_schema_allows(schema, parameters, "null", &steps) ? TN_CALL_TEXT_OR_NULL
+                                                                 : TN_CALL_TEXT;
 }

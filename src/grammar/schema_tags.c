@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/json_object.h"
 #include "grammar/schema_enum.h"
 #include "grammar/schema_merge.h"
 #include "grammar/string_rule.h"
@@ -22,6 +23,8 @@ static const char *const closing_tags[] = {TN_TAG_CLOSE, "</tool_call>"};
 
 /* References that are followed without a value in between. */
 #define MAX_REFERENCES 32u
+/* References can multiply the schemas that are visited. */
+#define STEPS_OF_A_VISIT 16u
 
 /* ---- types ---- */
 
@@ -30,23 +33,30 @@ static bool names_type(const json_t *names, const char *type)
 {
     if (json_is_string(names))
         return strcmp(json_string_value(names), type) == 0;
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        if (name && strcmp(name, type) == 0)
-            return true;
-    }
-    return false;
+    return tn_json_list_has(names, type);
+}
+
+/* Charges a visit.  false: too few steps are left; then none are. */
+static bool spend(uint64_t *steps)
+{
+    const bool has_steps = *steps > STEPS_OF_A_VISIT;
+    *steps -= has_steps ? STEPS_OF_A_VISIT : *steps;
+    return has_steps;
 }
 
 /* Recursion is bounded by `n_left` references and TN_JSON_MAX_DEPTH. */
-static bool allows(const json_t *s, const json_t *root, const char *type, uint32_t n_left)
+static bool allows(const json_t *s, const json_t *root, const char *type, uint32_t n_left,
+                   uint64_t *steps)
 {
     static const char *const choices[] = {"anyOf", "oneOf", "allOf"};
     const char *reference = json_string_value(json_object_get(s, "$ref"));
     const json_t *value = json_object_get(s, "enum");
     const bool is_text = strcmp(type, "string") == 0;
+    if (!spend(steps))
+        return false;
     if (reference)
-        return n_left > 0 && allows(tn_schema_find(root, reference), root, type, n_left - 1);
+        return n_left > 0 &&
+               allows(tn_schema_find(root, reference), root, type, n_left - 1, steps);
     if (json_object_get(s, "type"))
         return names_type(json_object_get(s, "type"), type);
     for (size_t i = 0; i < json_array_size(value); i++)
@@ -56,15 +66,27 @@ static bool allows(const json_t *s, const json_t *root, const char *type, uint32
     for (size_t k = 0; k < TN_COUNT_OF(choices); k++) {
         value = json_object_get(s, choices[k]);
         for (size_t i = 0; i < json_array_size(value); i++)
-            if (allows(json_array_get(value, i), root, type, n_left))
+            if (allows(json_array_get(value, i), root, type, n_left, steps))
                 return true;
     }
     return is_text && json_is_string(json_object_get(s, "const"));
 }
 
-bool tn_schema_allows(const json_t *s, const json_t *root, const char *type)
+bool tn_schema_allows(const json_t *s, const json_t *root, const char *type, uint64_t *steps)
 {
-    return allows(s, root, type, MAX_REFERENCES);
+    return allows(s, root, type, MAX_REFERENCES, steps);
+}
+
+/* The same in the compiler.  false after the last step, which `visit` refuses. */
+static bool is_allowed(struct tn_schema_compiler *c, const json_t *s, const char *type)
+{
+    return tn_schema_allows(s, c->root, type, &c->limits.steps);
+}
+
+static bool visit(struct tn_schema_compiler *c)
+{
+    return spend(&c->limits.steps) ||
+           tn_schema_refuse(c, TERN_LIMIT, "the schema is too complex: it takes too many steps");
 }
 
 /* ---- any text ---- */
@@ -180,12 +202,12 @@ static bool add_alternatives(struct tn_schema_compiler *c, const json_t *s, cons
         return false;
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *one = json_array_get(list, i);
-        if (!tn_schema_allows(one, c->root, "string")) {
-            if (tn_schema_allows(one, c->root, "null"))
-                add_word(c, v, "null");
-        } else if (!add_string(c, one, *v)) {
+        const bool is_text = is_allowed(c, one, "string");
+        const bool is_null = !is_text && is_allowed(c, one, "null");
+        if (!visit(c) || (is_text && !add_string(c, one, *v)))
             return false;
-        }
+        if (is_null)
+            add_word(c, v, "null");
     }
     return true;
 }
@@ -248,11 +270,14 @@ bool tn_schema_tag_value(struct tn_schema_compiler *c, const json_t *s, uint32_t
     struct tern_grammar *g = c->g;
     const struct value v = {.start = start, .line = tn_grammar_state(g),
                             .close = tn_grammar_state(g),
-                            .allows_null = tn_schema_allows(s, c->root, "null")};
+                            .allows_null = is_allowed(c, s, "null")};
+    const bool is_text = is_allowed(c, s, "string");
     const uint32_t closed = tn_grammar_text(g, v.close, TN_TAG_CLOSE "\n", sizeof TN_TAG_CLOSE);
     tn_grammar_bytes(g, v.line, '\n', '\n', v.close);
     tn_grammar_end(g, closed);
-    if (tn_schema_allows(s, c->root, "string"))
+    if (!visit(c))
+        return false;
+    if (is_text)
         return add_string(c, s, v);
     if (!c->is_strict && (json_is_true(s) || (json_is_object(s) && tn_schema_says_nothing(s))))
         add_text(c, &v);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/compiler.h"
 #include "compile_schema.h"
 
@@ -240,6 +241,31 @@ static void what_tags_cannot_express_is_refused(void **state)
     }
 }
 
+/* Definitions, each of which refers to the next one twice: a path to the last one for each of 2^n
+ * combinations. */
+static void doubling_references_in_tags_are_charged(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"string", "integer"};
+    for (size_t i = 0; i < TN_COUNT_OF(types); i++) {
+        struct tern_grammar *g;
+        struct tern_error err = {TERN_OK, ""};
+        struct tn_buf schema = {0};
+        tn_buf_append_text(&schema, "{\"type\":\"object\",\"properties\":{\"v\":"
+                                    "{\"$ref\":\"#/$defs/0\"}},\"$defs\":{");
+        for (int k = 0; k < 30; k++)
+            tn_buf_printf(&schema, "\"%d\":{\"anyOf\":[{\"$ref\":\"#/$defs/%d\"},"
+                                   "{\"$ref\":\"#/$defs/%d\"}]},", k, k + 1, k + 1);
+        tn_buf_printf(&schema, "\"30\":{\"type\":\"%s\"}}}", types[i]);
+        const struct tern_grammar_part one =
+            part("", tn_buf_text(&schema), "", TERN_GRAMMAR_TAGS, NULL);
+        assert_int_equal(tern_grammar_from_parts(&g, &one, 1, NULL, NULL, &err), TERN_LIMIT);
+        if (!strstr(err.detail, "#/properties/v: the schema is too complex"))
+            fail_msg("%s", err.detail);
+        tn_buf_fini(&schema);
+    }
+}
+
 /* Whether parsing, compiling or checking the heights fails, the part is named. */
 static void the_part_that_fails_is_named(void **state)
 {
@@ -285,6 +311,7 @@ int main(void)
         cmocka_unit_test(text_between_tags_is_verbatim),
         cmocka_unit_test(other_values_between_tags_are_json),
         cmocka_unit_test(what_tags_cannot_express_is_refused),
+        cmocka_unit_test(doubling_references_in_tags_are_charged),
         cmocka_unit_test(the_part_that_fails_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
