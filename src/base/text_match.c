@@ -34,6 +34,14 @@ size_t tn_text_n_stem(const char *text, const char *ending)
     return n > n_ending && strcmp(text + n - n_ending, ending) == 0 ? n - n_ending : 0;
 }
 
+bool tn_text_is_one_of(const char *word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, list[i]) == 0)
+            return true;
+    return false;
+}
+
 size_t tn_text_find(const char *text, size_t n, size_t at, const char *word)
 {
     const size_t n_word = strlen(word);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Searches in text that arrives in pieces: what has been decided, and which bytes at the end must
- * wait for more.
+ * Searches in text, also in one that arrives in pieces: which bytes at its end must wait for more.
  */
 #ifndef TN_TEXT_MATCH_H
 #define TN_TEXT_MATCH_H
@@ -17,6 +16,8 @@ size_t tn_text_n_space(const char *text, size_t n);
 size_t tn_text_trimmed(const char *text, size_t n);
 /* Bytes before `ending`, with which the text ends; 0: it does not, or has no more. */
 size_t tn_text_n_stem(const char *text, const char *ending);
+/* Is it one of the n words of the list? */
+bool tn_text_is_one_of(const char *word, const char *const *list, size_t n);
 /* Offset of the first occurrence of `word` at or after `at`; n: none. */
 size_t tn_text_find(const char *text, size_t n, size_t at, const char *word);
 /* Bytes at the end, as many as possible, that may be the start of `word`, which is not complete. */

@@ -7,8 +7,7 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/error.h"
+#include "base/compiler.h"
 #include "grammar/grammar.h"
 
 /* Spaces and tabs after a line break. */
@@ -124,7 +123,7 @@ static void add_long_characters(struct tern_grammar *g, uint32_t from, uint32_t 
     const uint32_t left[] = {to, one, two};
     tn_grammar_bytes(g, one, 0x80, 0xBF, to);
     tn_grammar_bytes(g, two, 0x80, 0xBF, one);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
         const uint32_t second = byte_to_new(g, from, rows[i].low, rows[i].high);
         tn_grammar_bytes(g, second, rows[i].second_low, rows[i].second_high,
                          left[rows[i].n_more]);
@@ -246,6 +245,6 @@ void tn_grammar_add_json(struct tern_grammar *g, struct tn_json_rules *out)
     add_containers(g, out);
     const uint32_t kinds[] = {out->string, out->number, out->boolean,
                               out->null,   out->object, out->array};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    for (size_t i = 0; i < TN_COUNT_OF(kinds); i++)
         tn_grammar_empty(g, out->value, kinds[i]);
 }

@@ -86,8 +86,7 @@ static int compare(const void *a, const void *b)
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
-/* Merges overlapping and adjacent sorted ranges.  Returns the number that remains. */
-static uint32_t join(struct tn_characters *ranges, uint32_t n)
+uint32_t tn_characters_join(struct tn_characters *ranges, uint32_t n)
 {
     uint32_t n_joined = 0;
     qsort(ranges, n, sizeof *ranges, compare);
@@ -110,7 +109,7 @@ static bool is_class(const struct tn_nfa *nfa, uint32_t i, const struct tn_chara
 
 uint32_t tn_nfa_class(struct tn_nfa *nfa, struct tn_characters *ranges, uint32_t n)
 {
-    n = n > 0 ? join(ranges, n) : 0;
+    n = n > 0 ? tn_characters_join(ranges, n) : 0;
     for (uint32_t i = 0; i < nfa->n_classes && !nfa->failed; i++)
         if (n > 0 && is_class(nfa, i, ranges, n))
             return i;

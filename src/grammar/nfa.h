@@ -30,6 +30,9 @@ struct tn_characters {
     uint32_t low, high; /* inclusive */
 };
 
+/* Sorts ranges, and merges overlapping and adjacent ones.  Returns the number that remains. */
+uint32_t tn_characters_join(struct tn_characters *ranges, uint32_t n);
+
 /* A set of characters: ranges in the automaton's pool, ascending, with gaps between them. */
 struct tn_nfa_class {
     uint32_t first, n;

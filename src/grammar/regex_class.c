@@ -246,34 +246,12 @@ static bool read_range(struct tn_regex_text *t, struct tn_character_set *set)
     return add(t, set, low, high);
 }
 
-/* Insertion sort: ranges are few and mostly in order. */
-static void sort(struct tn_character_set *set)
-{
-    for (uint32_t i = 1; i < set->n; i++) {
-        const struct tn_characters one = set->ranges[i];
-        uint32_t k = i;
-        for (; k > 0 && set->ranges[k - 1].low > one.low; k--)
-            set->ranges[k] = set->ranges[k - 1];
-        set->ranges[k] = one;
-    }
-}
-
 static bool invert(struct tn_regex_text *t, struct tn_character_set *set)
 {
-    uint32_t next = 0, n = set->n;
-    sort(set);
-    /* Each range is replaced by the gap before it. */
-    for (uint32_t i = 0; i < n; i++) {
-        const struct tn_characters one = set->ranges[i];
-        set->ranges[i] = (struct tn_characters){next, one.low};
-        next = TN_MAX(next, one.high + 1);
-    }
+    struct tn_character_set copy = *set;
+    copy.n = tn_characters_join(copy.ranges, copy.n);
     set->n = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (set->ranges[i].low < set->ranges[i].high)
-            set->ranges[set->n++] =
-                (struct tn_characters){set->ranges[i].low, set->ranges[i].high - 1};
-    return next > TN_LAST_CHARACTER || add(t, set, next, TN_LAST_CHARACTER);
+    return add_all(t, set, copy.ranges, copy.n, true);
 }
 
 bool tn_regex_brackets(struct tn_regex_text *t, struct tn_character_set *set)

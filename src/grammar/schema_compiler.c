@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text_match.h"
 #include "grammar/schema_merge.h"
 
 /* ---- refusing ---- */
@@ -35,14 +36,6 @@ bool tn_schema_refuse(struct tn_schema_compiler *c, tern_status status, const ch
 
 /* ---- keywords ---- */
 
-static bool is_one_of(const char *word, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(word, list[i]) == 0)
-            return true;
-    return false;
-}
-
 bool tn_schema_says_nothing(const json_t *s)
 {
     json_t *object = (json_t *)s; /* jansson's iterators are not const-correct */
@@ -58,7 +51,7 @@ bool tn_schema_check_words(struct tn_schema_compiler *c, const json_t *s, const 
     json_t *object = (json_t *)s; /* jansson's iterators are not const-correct */
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
         const char *word = json_object_iter_key(i);
-        if (!tn_schema_is_annotation(word) && !is_one_of(word, list, n))
+        if (!tn_schema_is_annotation(word) && !tn_text_is_one_of(word, list, n))
             return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"%.60s\" is not supported%s", word,
                                     beside);
     }

@@ -8,11 +8,14 @@
  */
 #include "grammar/schema_merge.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/json_object.h"
+#include "base/text_match.h"
 #include "grammar/decimal.h"
 #include "grammar/nfa.h"
 #include "grammar/schema_list.h"
@@ -35,17 +38,19 @@ bool tn_schema_is_annotation(const char *word)
         "title", "description", "default", "examples", "example", "$comment", "$schema", "$id",
         "$anchor", "$defs", "definitions", "deprecated", "readOnly", "writeOnly", "discriminator",
         "externalDocs", "xml", "contentEncoding", "contentMediaType", "contentSchema"};
-    for (size_t i = 0; i < TN_COUNT_OF(words); i++)
-        if (strcmp(word, words[i]) == 0)
-            return true;
-    return strncmp(word, "x-", 2) == 0; /* vendor extensions of OpenAPI */
+    return tn_text_is_one_of(word, words, TN_COUNT_OF(words)) ||
+           strncmp(word, "x-", 2) == 0; /* vendor extensions of OpenAPI */
 }
 
 /* ---- failures; each returns false ---- */
 
-static bool fail(struct merge *m, tern_status status, const char *what, const char *word)
+static bool TN_PRINTF(3, 4) fail(struct merge *m, tern_status status, const char *format, ...)
 {
-    m->status = tn_fail(m->err, status, "\"allOf\": %s \"%.60s\"", what, word);
+    va_list args;
+    va_start(args, format);
+    m->status = tn_vfail(m->err, status, format, args);
+    va_end(args);
+    tn_fail_prefix(m->err, "\"allOf\"");
     return false;
 }
 
@@ -57,7 +62,7 @@ static bool fail_memory(struct merge *m)
 
 static bool differs(struct merge *m, const char *word)
 {
-    return fail(m, TERN_UNSUPPORTED, "its schemas differ in", word);
+    return fail(m, TERN_UNSUPPORTED, "its schemas differ in \"%.60s\"", word);
 }
 
 /* Consumes the reference to `value`. */
@@ -68,10 +73,8 @@ static bool put(struct merge *m, json_t *object, const char *key, json_t *value)
 
 static bool spend(struct merge *m)
 {
-    if (*m->steps < STEPS_PER_WORD) {
-        m->status = tn_fail(m->err, TERN_LIMIT, "\"allOf\": the merged schema is too large");
-        return false;
-    }
+    if (*m->steps < STEPS_PER_WORD)
+        return fail(m, TERN_LIMIT, "the merged schema is too large");
     *m->steps -= STEPS_PER_WORD;
     return true;
 }
@@ -123,21 +126,13 @@ static bool is_type(const json_t *name, const char *type)
     return json_is_string(name) && strcmp(json_string_value(name), type) == 0;
 }
 
-static bool holds_type(const json_t *list, const char *type)
-{
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (is_type(json_array_get(list, i), type))
-            return true;
-    return false;
-}
-
 /* Adds the types that a and b have in common; an integer is a number. */
 static bool add_common_types(json_t *out, const json_t *a, const json_t *b)
 {
     for (size_t i = 0; i < json_array_size(a); i++) {
         json_t *name = json_array_get(a, i);
         const bool is_common =
-            holds(b, name) || (is_type(name, "integer") && holds_type(b, "number"));
+            holds(b, name) || (is_type(name, "integer") && tn_json_list_has(b, "number"));
         if (is_common && !holds(out, name) && json_array_append(out, name) != 0)
             return false;
     }
@@ -160,7 +155,7 @@ static bool merge_type(struct merge *m, json_t *value)
     if (is_good && json_array_size(both) > 0)
         return put(m, m->out, "type", both);
     json_decref(both);
-    return is_good ? fail(m, TERN_USAGE, "no value has every", "type") : fail_memory(m);
+    return is_good ? fail(m, TERN_USAGE, "no value has every \"type\"") : fail_memory(m);
 }
 
 /* false excludes all other members; true has no effect. */
@@ -202,11 +197,8 @@ static bool merge_pattern(struct merge *m, const json_t *value)
     for (const char *p = text; p <= end; p += strlen(p) + 1, n_patterns++)
         if (strcmp(p, json_string_value(value)) == 0)
             return true;
-    if (n_patterns > TN_NFA_MAX_EXPRESSIONS) {
-        m->status = tn_fail(m->err, TERN_LIMIT, "\"allOf\": more than %u times \"%s\"",
-                            TN_NFA_MAX_EXPRESSIONS, word);
-        return false;
-    }
+    if (n_patterns > TN_NFA_MAX_EXPRESSIONS)
+        return fail(m, TERN_LIMIT, "more than %u times \"%s\"", TN_NFA_MAX_EXPRESSIONS, word);
     char *both = tn_alloc(n + n_more);
     if (!both)
         return fail_memory(m);
@@ -260,7 +252,8 @@ static bool merge_reference(struct merge *m, const json_t *reference)
     const char *text = json_string_value(reference);
     const json_t *target = text ? tn_schema_find(m->root, text) : NULL;
     return target ? merge_part(m, (json_t *)target)
-                  : fail(m, TERN_USAGE, "the schema has nothing at", text ? text : "$ref");
+                  : fail(m, TERN_USAGE, "the schema has nothing at \"%.60s\"",
+                         text ? text : "$ref");
 }
 
 static bool is_tuple(const json_t *s)
@@ -296,7 +289,7 @@ static bool merge_words(struct merge *m, json_t *part)
     if (reference && !merge_reference(m, reference))
         return false;
     if (list && (!json_is_array(list) || json_array_size(list) == 0))
-        return fail(m, TERN_USAGE, "it must be an array of schemas, not empty:", "allOf");
+        return fail(m, TERN_USAGE, "it must be an array of schemas, not empty");
     for (size_t i = 0; i < json_array_size(list); i++)
         if (!merge_part(m, json_array_get(list, i)))
             return false;
@@ -315,12 +308,12 @@ static bool merge_part(struct merge *m, json_t *part)
     if (json_is_true(part))
         return true;
     if (!json_is_object(part))
-        return fail(m, TERN_USAGE, "each item must be a", "schema");
+        return fail(m, TERN_USAGE, "each item must be a schema");
     for (uint32_t i = 0; i < m->depth; i++)
         if (m->seen[i] == part)
             return true;
     if (m->depth == TERN_GRAMMAR_MAX_DEPTH)
-        return fail(m, TERN_LIMIT, "more than 64 levels of", "$ref");
+        return fail(m, TERN_LIMIT, "more than %d levels of \"$ref\"", TERN_GRAMMAR_MAX_DEPTH);
     m->seen[m->depth++] = part;
     const bool is_good = spend(m) && merge_words(m, part);
     m->depth--;

@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "grammar/nfa.h"
 #include "grammar/string_rule.h"
 
@@ -74,10 +75,7 @@ static bool is_name_of_pattern(const char *name)
     static const char *const names[] = {"nanoid", "cuid",   "cuid2",  "ulid",      "xid",
                                         "ksuid",  "mac",    "cidrv4", "cidrv6",    "base64",
                                         "e164",   "hex",    "base64url", "lowercase", "uppercase"};
-    for (size_t i = 0; i < TN_COUNT_OF(names); i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    return tn_text_is_one_of(name, names, TN_COUNT_OF(names));
 }
 
 static const struct format *find_format(const char *name)

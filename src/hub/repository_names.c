@@ -136,14 +136,6 @@ bool tn_gguf_is_same_model(const char *a, const char *b)
            memcmp(a, b, n - sizeof "-00002-of-00003.gguf" + 1) == 0;
 }
 
-static bool is_in(const char *const *names, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 enum tn_hub_file tn_hub_file_kind(const char *name)
 {
     static const char *const small[] = {"generation_config.json", "tokenizer.json",
@@ -154,9 +146,9 @@ enum tn_hub_file tn_hub_file_kind(const char *name)
     uint32_t n_parts;
     if (strcmp(name, "config.json") == 0)
         return TN_HUB_CONFIG;
-    if (is_in(small, TN_COUNT_OF(small), name))
+    if (tn_text_is_one_of(name, small, TN_COUNT_OF(small)))
         return TN_HUB_SMALL;
-    if (is_in(vocabulary, TN_COUNT_OF(vocabulary), name))
+    if (tn_text_is_one_of(name, vocabulary, TN_COUNT_OF(vocabulary)))
         return TN_HUB_VOCABULARY;
     if (strcmp(name, "model.safetensors") == 0 ||
         (strncmp(name, "model-", 6) == 0 && part_number(name, ".safetensors", &n_parts)))

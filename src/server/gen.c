@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/json_object.h"
 #include "plat/plat.h"
 
 #define TWO_TO_64 18446744073709551616.0
@@ -98,12 +99,8 @@ static bool read_penalties(struct tn_gen *gen, const json_t *o, struct tn_refusa
 /* Does the list of names, or the text of letters, have this step of sampling? */
 static bool lists_step(const json_t *steps, const char *name, char letter)
 {
-    for (size_t i = 0; i < json_array_size(steps); i++) {
-        const char *item = json_string_value(json_array_get(steps, i));
-        if (item && strcmp(item, name) == 0)
-            return true;
-    }
-    return json_is_string(steps) && strchr(json_string_value(steps), letter);
+    return tn_json_list_has(steps, name) ||
+           (json_is_string(steps) && strchr(json_string_value(steps), letter));
 }
 
 /* llama.cpp's list of the steps of sampling: omitted ones are off.  Their order has no effect. */

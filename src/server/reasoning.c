@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/text_match.h"
 
 /* ---- abilities of models ---- */
 
@@ -33,14 +34,6 @@ static bool takes_variables(const struct tn_server_model *model)
 
 /* ---- requests ---- */
 
-/* Is the word in the NULL-terminated list? */
-static bool is_one_of(const char *word, const char *const *words)
-{
-    while (*words && strcmp(*words, word) != 0)
-        words++;
-    return *words != NULL;
-}
-
 /* The last setting counts; requested reasoning is shown. */
 static void want(struct tn_task *task, bool is_on)
 {
@@ -53,13 +46,13 @@ static bool read_effort(struct tn_task *task, const json_t *holder, struct tn_re
 {
     static const char name[] = "reasoning_effort";
     static const char *const words[] = {"none", "minimal", "low", "medium",
-                                        "high", "xhigh",   "max", NULL};
+                                        "high", "xhigh",   "max"};
     const char *effort = NULL;
     if (!tn_json_get_text(holder, name, &effort, NULL, r))
         return false;
     if (!effort)
         return true;
-    if (!is_one_of(effort, words))
+    if (!tn_text_is_one_of(effort, words, TN_COUNT_OF(words)))
         return tn_refuse(r, 400, name,
                          "\"%s\" must be none, minimal, low, medium, high, xhigh or max", name);
     const bool is_on = strcmp(effort, "none") != 0;
@@ -73,7 +66,7 @@ static bool read_effort(struct tn_task *task, const json_t *holder, struct tn_re
 static bool read_kwargs(struct tn_task *task, struct tn_refusal *r)
 {
     static const char name[] = "chat_template_kwargs";
-    static const char *const known[] = {"enable_thinking", "thinking", "reasoning_effort", NULL};
+    static const char *const known[] = {"enable_thinking", "thinking", "reasoning_effort"};
     /* jansson's iterators are not const-correct */
     json_t *kwargs = (json_t *)tn_json_member(task->body, name);
     if (!kwargs)
@@ -81,7 +74,7 @@ static bool read_kwargs(struct tn_task *task, struct tn_refusal *r)
     if (!json_is_object(kwargs))
         return tn_refuse(r, 400, name, "\"%s\" must be an object", name);
     for (void *i = json_object_iter(kwargs); i; i = json_object_iter_next(kwargs, i))
-        if (!is_one_of(json_object_iter_key(i), known))
+        if (!tn_text_is_one_of(json_object_iter_key(i), known, TN_COUNT_OF(known)))
             return tn_refuse(r, 400, name,
                              "\"%s\": \"%.60s\" is not supported in requests, only "
                              "enable_thinking, thinking and reasoning_effort",
@@ -106,13 +99,13 @@ bool tn_reasoning_read(struct tn_task *task, struct tn_refusal *r)
 /* Reads a level, which turns reasoning on. */
 static bool read_level(struct tn_task *task, const json_t *think, struct tn_refusal *r)
 {
-    static const char *const words[] = {"low", "medium", "high", "max", NULL};
+    static const char *const words[] = {"low", "medium", "high", "max"};
     const char *level = json_string_value(think);
     if (!level)
         return tn_refuse(r, 400, "think",
                          "think must be a boolean or string (\"high\", "
                          "\"medium\", \"low\", \"max\", true, or false)");
-    if (!is_one_of(level, words))
+    if (!tn_text_is_one_of(level, words, TN_COUNT_OF(words)))
         return tn_refuse(r, 400, "think",
                          "invalid think value: \"%.40s\" (must be \"high\", "
                          "\"medium\", \"low\", \"max\", true, or false)",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/json_object.h"
 #include "server/translate.h"
 
 /* ---- parameters ---- */
@@ -47,13 +48,8 @@ static bool refuse_others(const json_t *request, struct tn_refusal *r)
 
 static bool includes_logprobs(const json_t *request)
 {
-    const json_t *include = tn_json_member(request, "include");
-    for (size_t i = 0; i < json_array_size(include); i++) {
-        const char *name = json_string_value(json_array_get(include, i));
-        if (name && strcmp(name, "message.output_text.logprobs") == 0)
-            return true;
-    }
-    return json_number_value(tn_json_member(request, "top_logprobs")) > 0;
+    return tn_json_list_has(tn_json_member(request, "include"), "message.output_text.logprobs") ||
+           json_number_value(tn_json_member(request, "top_logprobs")) > 0;
 }
 
 json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/text_match.h"
 #include "server/gen.h"
 
 /* ---- output formats ---- */
@@ -27,10 +28,8 @@ static const json_t *format_of(const json_t *body, const char *name, bool is_ins
 static bool is_own(const char *name, const char *own)
 {
     static const char *const of_chat[] = {"json_schema", "guided_json", "structured_outputs"};
-    for (size_t i = 0; i < TN_COUNT_OF(of_chat) && strcmp(own, "response_format") == 0; i++)
-        if (strcmp(name, of_chat[i]) == 0)
-            return true;
-    return strcmp(name, own) == 0;
+    return strcmp(name, own) == 0 || (strcmp(own, "response_format") == 0 &&
+                                      tn_text_is_one_of(name, of_chat, TN_COUNT_OF(of_chat)));
 }
 
 /* Refuses names that other APIs, vLLM and llama.cpp use for an output format. */

@@ -48,7 +48,7 @@ static void unsupported_schemas_are_refused_with_their_path(void **state)
         {"{\"anyOf\":[]}", 0, TERN_USAGE, "#: \"anyOf\""},
         {"{\"anyOf\":[{\"type\":\"null\"},{\"allOf\":[]}]}", 0, TERN_USAGE,
          "#/anyOf/1: \"allOf\": it must be an array"},
-        {"{\"allOf\":[5]}", 0, TERN_USAGE, "#: \"allOf\": each item must be a \"schema\""},
+        {"{\"allOf\":[5]}", 0, TERN_USAGE, "#: \"allOf\": each item must be a schema"},
         {"{\"allOf\":[{\"$ref\":\"#/x\"}]}", 0, TERN_USAGE, "the schema has nothing at \"#/x\""},
         {"{\"allOf\":[{\"type\":\"null\"},{\"type\":[\"string\",\"array\"]}]}", 0, TERN_USAGE,
          "#: \"allOf\": no value has every \"type\""},
