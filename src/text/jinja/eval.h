@@ -90,6 +90,8 @@ struct tn_jfunction {
 struct tn_jvalue tn_jrun_fail(struct tn_jrun *run, tern_status status, const char *format, ...)
     TN_PRINTF(3, 4);
 struct tn_jvalue tn_jrun_fail_overflow(struct tn_jrun *run);
+/* After an allocation failed in the run's pool. */
+void tn_jrun_fail_memory(struct tn_jrun *run);
 /* Charges n steps.  false: out of steps, stopped by the caller's should_stop, or an earlier
  * failure. */
 bool tn_jrun_step(struct tn_jrun *run, uint64_t n);

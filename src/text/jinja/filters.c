@@ -208,9 +208,7 @@ static bool parse_number(const struct tn_jstring *s, int base, bool is_float, st
         *out = tn_j_float(0x1p64);
     if (end == digits)
         return false;
-    while (*end == ' ' || *end == '\n' || *end == '\t' || *end == '\r')
-        end++;
-    return *end == '\0';
+    return end[strspn(end, " \t\r\n")] == '\0';
 }
 
 static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,

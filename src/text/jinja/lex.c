@@ -38,16 +38,11 @@ static tern_status no_memory(const struct lexer *l)
 static tern_status add(struct lexer *l, struct tn_jtoken token)
 {
     struct tn_jtokens *out = l->out;
-    if (out->n == out->capacity) {
-        size_t capacity = out->capacity ? 2 * out->capacity : 256;
-        struct tn_jtoken *items = tn_pool_take(l->pool, capacity * sizeof *items);
-        if (!items)
-            return no_memory(l);
-        if (out->n)
-            memcpy(items, out->items, out->n * sizeof *items);
-        out->items = items;
-        out->capacity = capacity;
-    }
+    struct tn_jtoken *items =
+        tn_pool_grow(l->pool, out->items, sizeof *items, out->n, &out->capacity);
+    if (!items)
+        return no_memory(l);
+    out->items = items;
     token.line = l->line;
     out->items[out->n++] = token;
     return TERN_OK;

@@ -13,11 +13,10 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-static void fail_at_token(struct tn_jparser *p, tern_status status, const char *format,
-                          va_list args)
+/* Prefixes a failure with the line of the next token. */
+static void prefix_line(struct tn_jparser *p)
 {
     char where[48];
-    p->status = tn_vfail(p->err, status, format, args);
     snprintf(where, sizeof where, "chat template, line %u", p->token->line);
     tn_fail_prefix(p->err, where);
 }
@@ -26,27 +25,28 @@ struct tn_jnode *tn_jinja_fail(struct tn_jparser *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (p->status == TERN_OK)
-        fail_at_token(p, TERN_UNSUPPORTED, format, args);
+    if (p->status == TERN_OK) {
+        p->status = tn_vfail(p->err, TERN_UNSUPPORTED, format, args);
+        prefix_line(p);
+    }
     va_end(args);
     return NULL;
 }
 
-static void fail_memory(struct tn_jparser *p, const char *format, ...) TN_PRINTF(2, 3);
-static void fail_memory(struct tn_jparser *p, const char *format, ...)
+static void fail_memory(struct tn_jparser *p)
 {
-    va_list args;
-    va_start(args, format);
-    if (p->status == TERN_OK)
-        fail_at_token(p, p->pool->is_full ? TERN_LIMIT : TERN_MEMORY, format, args);
-    va_end(args);
+    if (p->status != TERN_OK)
+        return;
+    p->status = tn_fail(p->err, p->pool->is_full ? TERN_LIMIT : TERN_MEMORY,
+                        "no room for the template within %zu bytes", p->pool->max_bytes);
+    prefix_line(p);
 }
 
 void *tn_jinja_take(struct tn_jparser *p, size_t n_bytes)
 {
     void *bytes = p->status == TERN_OK ? tn_pool_take(p->pool, n_bytes) : NULL;
     if (!bytes)
-        fail_memory(p, "no room for the template within %zu bytes", p->pool->max_bytes);
+        fail_memory(p);
     return bytes;
 }
 
@@ -78,16 +78,13 @@ struct tn_jnode *tn_jinja_node(struct tn_jparser *p, enum tn_jnode_type type, st
 bool tn_jinja_push(struct tn_jparser *p, struct tn_jnode *parent, struct tn_jnodes *list,
                    struct tn_jnode *child)
 {
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 4;
-        struct tn_jnode **items = tn_jinja_take(p, capacity * sizeof *items);
-        if (!items)
-            return false;
-        if (list->n)
-            memcpy(items, list->items, list->n * sizeof *items);
-        list->items = items;
-        list->capacity = capacity;
+    struct tn_jnode **items =
+        tn_pool_grow(p->pool, list->items, sizeof *items, list->n, &list->capacity);
+    if (!items) {
+        fail_memory(p);
+        return false;
     }
+    list->items = items;
     list->items[list->n++] = child;
     parent->depth = TN_MAX(parent->depth, depth_of(child) + 1);
     if (parent->depth > TN_JINJA_MAX_DEPTH)

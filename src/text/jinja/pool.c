@@ -55,6 +55,21 @@ void *tn_pool_take(struct tn_pool *pool, size_t n_bytes)
     return p;
 }
 
+void *tn_pool_grow(struct tn_pool *pool, void *items, size_t item_bytes, size_t n,
+                   size_t *capacity)
+{
+    if (n < *capacity)
+        return items;
+    const size_t larger = *capacity ? 2 * *capacity : 4;
+    void *grown = tn_pool_take(pool, larger * item_bytes);
+    if (!grown)
+        return NULL;
+    if (n)
+        memcpy(grown, items, n * item_bytes);
+    *capacity = larger;
+    return grown;
+}
+
 void tn_pool_fini(struct tn_pool *pool)
 {
     while (pool->blocks) {

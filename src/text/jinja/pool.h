@@ -24,6 +24,9 @@ struct tn_pool {
 
 /* Returns n_bytes zeroed bytes, aligned for any type; NULL: beyond max_bytes, or out of memory. */
 void *tn_pool_take(struct tn_pool *pool, size_t n_bytes);
+/* The n items, or a copy of them with room for more if *capacity is n.  NULL: as tn_pool_take. */
+void *tn_pool_grow(struct tn_pool *pool, void *items, size_t item_bytes, size_t n,
+                   size_t *capacity);
 void tn_pool_fini(struct tn_pool *pool);
 
 #endif

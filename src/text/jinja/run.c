@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "text/jinja/eval.h"
-#include "text/unicode.h"
 
 /* ---- failures, memory ---- */
 
@@ -80,7 +79,7 @@ bool tn_jrun_enter(struct tn_jrun *run)
     return true;
 }
 
-static void fail_memory(struct tn_jrun *run)
+void tn_jrun_fail_memory(struct tn_jrun *run)
 {
     if (run->pool->is_deep)
         tn_jrun_fail(run, TERN_LIMIT, "lists and dictionaries nest deeper than %u", TN_J_MAX_DEPTH);
@@ -95,21 +94,21 @@ void *tn_jrun_take(struct tn_jrun *run, size_t n_bytes)
 {
     void *p = tn_jrun_step(run, 1) ? tn_pool_take(run->pool, n_bytes) : NULL;
     if (!p)
-        fail_memory(run);
+        tn_jrun_fail_memory(run);
     return p;
 }
 
 struct tn_jvalue tn_jrun_made(struct tn_jrun *run, struct tn_jvalue v)
 {
     if (v.type == TN_J_UNDEFINED)
-        fail_memory(run);
+        tn_jrun_fail_memory(run);
     return v;
 }
 
 bool tn_jrun_add(struct tn_jrun *run, struct tn_jvalue list, struct tn_jvalue item)
 {
     if (tn_jrun_step(run, 1) && !tn_j_list_add(run->pool, list.list, item))
-        fail_memory(run);
+        tn_jrun_fail_memory(run);
     return run->status == TERN_OK;
 }
 
@@ -117,7 +116,7 @@ bool tn_jrun_set(struct tn_jrun *run, struct tn_jvalue dict, struct tn_jvalue ke
                  struct tn_jvalue value)
 {
     if (tn_jrun_step(run, 1) && !tn_j_dict_set(run->pool, dict.dict, key, value, &run->work))
-        fail_memory(run);
+        tn_jrun_fail_memory(run);
     return run->status == TERN_OK;
 }
 

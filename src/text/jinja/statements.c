@@ -32,16 +32,13 @@ void tn_jrun_define(struct tn_jrun *run, struct tn_jframe *frame, struct tn_jnam
             frame->variables[i].value = value;
             return;
         }
-    if (frame->n == frame->capacity) {
-        size_t capacity = frame->capacity ? 2 * frame->capacity : 4;
-        struct tn_jvariable *variables = tn_jrun_take(run, capacity * sizeof *variables);
-        if (!variables)
-            return;
-        if (frame->n)
-            memcpy(variables, frame->variables, frame->n * sizeof *variables);
-        frame->variables = variables;
-        frame->capacity = capacity;
+    struct tn_jvariable *variables = tn_pool_grow(run->pool, frame->variables, sizeof *variables,
+                                                  frame->n, &frame->capacity);
+    if (!variables) {
+        tn_jrun_fail_memory(run);
+        return;
     }
+    frame->variables = variables;
     frame->variables[frame->n++] = (struct tn_jvariable){name, value};
 }
 

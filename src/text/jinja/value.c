@@ -36,22 +36,6 @@ struct tn_jvalue tn_j_text(struct tn_pool *pool, const char *bytes, size_t n, bo
     return tn_j_view(pool, copy, marks, n);
 }
 
-/* Makes room for one more item of n_item bytes after n; the items may move. */
-static bool make_room(struct tn_pool *pool, void **items, size_t n, size_t *capacity, size_t n_item)
-{
-    if (n < *capacity)
-        return true;
-    size_t more = *capacity ? 2 * *capacity : 8;
-    void *moved = tn_pool_take(pool, more * n_item);
-    if (!moved)
-        return false;
-    if (n)
-        memcpy(moved, *items, n * n_item);
-    *items = moved;
-    *capacity = more;
-    return true;
-}
-
 struct tn_jvalue tn_j_list(struct tn_pool *pool, enum tn_jtype type, size_t capacity)
 {
     struct tn_jlist *list = tn_pool_take(pool, sizeof *list);
@@ -82,9 +66,10 @@ static bool deepen(struct tn_pool *pool, uint32_t *depth, struct tn_jvalue v)
 
 bool tn_j_list_add(struct tn_pool *pool, struct tn_jlist *list, struct tn_jvalue item)
 {
-    void *items = list->items;
-    if (!deepen(pool, &list->depth, item) ||
-        !make_room(pool, &items, list->n, &list->capacity, sizeof *list->items))
+    struct tn_jvalue *items = NULL;
+    if (deepen(pool, &list->depth, item))
+        items = tn_pool_grow(pool, list->items, sizeof *items, list->n, &list->capacity);
+    if (!items)
         return false;
     list->items = items;
     list->items[list->n++] = item;
@@ -102,9 +87,10 @@ struct tn_jvalue tn_j_dict(struct tn_pool *pool, enum tn_jtype type)
 bool tn_j_dict_add(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
                    struct tn_jvalue value)
 {
-    void *pairs = dict->pairs;
-    if (!deepen(pool, &dict->depth, key) || !deepen(pool, &dict->depth, value) ||
-        !make_room(pool, &pairs, dict->n, &dict->capacity, sizeof *dict->pairs))
+    struct tn_jpair *pairs = NULL;
+    if (deepen(pool, &dict->depth, key) && deepen(pool, &dict->depth, value))
+        pairs = tn_pool_grow(pool, dict->pairs, sizeof *pairs, dict->n, &dict->capacity);
+    if (!pairs)
         return false;
     dict->pairs = pairs;
     dict->pairs[dict->n++] = (struct tn_jpair){key, value};
