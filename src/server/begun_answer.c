@@ -6,8 +6,6 @@
  */
 #include "server/begun_answer.h"
 
-#include <string.h>
-
 #include "server/reasoning.h"
 
 /* ---- requests ---- */
@@ -32,12 +30,6 @@ bool tn_begun_answer_read(struct tn_task *task, struct tn_refusal *r)
 
 /* ---- conversations ---- */
 
-static bool is_assistant(const json_t *message)
-{
-    const char *role = json_string_value(json_object_get(message, "role"));
-    return role && strcmp(role, "assistant") == 0;
-}
-
 bool tn_begun_answer_take(json_t **out, const struct tn_task *task, json_t *messages,
                           struct tn_refusal *r)
 {
@@ -45,7 +37,7 @@ bool tn_begun_answer_take(json_t **out, const struct tn_task *task, json_t *mess
     const char *param = task->gen.api->conversation;
     json_t *last = n > 0 ? json_array_get(messages, n - 1) : NULL;
     const bool has_calls = json_object_get(last, "tool_calls") != NULL;
-    const bool is_begun = is_assistant(last) && !has_calls;
+    const bool is_begun = tn_json_has_role(last, "assistant") && !has_calls;
     *out = NULL;
     if (task->begun_answers == TN_BEGUN_REQUIRED && !is_begun)
         return tn_refuse(r, 400, param,

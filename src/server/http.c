@@ -130,7 +130,7 @@ static void read_version(struct tn_http_request *r, struct tn_http_text version)
         version.data[7] > '9')
         fail(r, 400, "the request line must end in HTTP/1.1");
     else if (memcmp(version.data, "HTTP/1.", 7) != 0 || version.data[7] > '1')
-        fail(r, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+        fail(r, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
     else
         r->is_1_0 = version.data[7] == '0';
 }

@@ -116,10 +116,20 @@ const json_t *tn_json_member(const json_t *object, const char *key)
     return value && !json_is_null(value) ? value : NULL;
 }
 
+static bool is_word(const json_t *value, const char *word)
+{
+    const char *text = json_string_value(value);
+    return text && strcmp(text, word) == 0;
+}
+
 bool tn_json_has_type(const json_t *object, const char *type)
 {
-    const char *word = json_string_value(tn_json_member(object, "type"));
-    return word && strcmp(word, type) == 0;
+    return is_word(json_object_get(object, "type"), type);
+}
+
+bool tn_json_has_role(const json_t *message, const char *role)
+{
+    return is_word(json_object_get(message, "role"), role);
 }
 
 json_t *tn_json_copy(const json_t *value, struct tn_refusal *r)

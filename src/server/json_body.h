@@ -46,6 +46,8 @@ json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_json_wide *seed
 const json_t *tn_json_member(const json_t *object, const char *key);
 /* Does its "type" equal this word? */
 bool tn_json_has_type(const json_t *object, const char *type);
+/* Does its "role"? */
+bool tn_json_has_role(const json_t *message, const char *role);
 
 /* A deep copy; json_decref.  NULL: refused, out of memory. */
 json_t *tn_json_copy(const json_t *value, struct tn_refusal *r);

@@ -6,14 +6,12 @@
  */
 #include "server/late_system.h"
 
-#include <string.h>
-
 #include "base/buf.h"
+#include "server/json_body.h"
 
 static bool has_role(const json_t *messages, size_t i, const char *role)
 {
-    const char *text = json_string_value(json_object_get(json_array_get(messages, i), "role"));
-    return text && strcmp(text, role) == 0;
+    return tn_json_has_role(json_array_get(messages, i), role);
 }
 
 bool tn_late_system_exists(const json_t *messages)

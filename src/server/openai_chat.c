@@ -91,16 +91,15 @@ static bool rename_role(json_t *message, const char *role, size_t i, const char 
         if (strcmp(role, roles[k][0]) == 0)
             return !roles[k][1] || tn_json_put(message, "role", json_string(roles[k][1]), r);
     return tn_refuse(r, 400, param,
-                     "message %zu: \"role\": there is no \"%.40s\"; it is system, developer, "
-                     "user, assistant or tool", i, role);
+                     "message %zu: \"role\" is \"%.40s\"; it must be system, developer, user, "
+                     "assistant or tool", i, role);
 }
 
 /* Clients send back an answer without text as null or without "content", and a refusal in a member
  * of that name.  A call in the form that "tool_calls" replaced would be lost. */
 static bool may_omit_content(const json_t *message)
 {
-    const char *role = json_string_value(json_object_get(message, "role"));
-    return strcmp(role, "assistant") == 0 && !tn_json_member(message, "function_call");
+    return tn_json_has_role(message, "assistant") && !tn_json_member(message, "function_call");
 }
 
 /* The text of a message without "content": its refusal, or none. */

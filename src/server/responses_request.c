@@ -82,8 +82,7 @@ static void add_call(struct tn_translation *t, json_t *messages, const json_t *i
 {
     const size_t n = json_array_size(messages);
     json_t *message = n > 0 ? json_array_get(messages, n - 1) : NULL;
-    const char *role = json_string_value(json_object_get(message, "role"));
-    if (!role || strcmp(role, "assistant") != 0)
+    if (!tn_json_has_role(message, "assistant"))
         message = tn_translation_message(t, messages, "assistant");
     if (!json_object_get(message, "tool_calls"))
         tn_translation_set(t, message, "tool_calls", json_array());
@@ -123,8 +122,7 @@ static json_t *begun_answer(json_t *messages)
 
 static void add_message(struct tn_translation *t, json_t *messages, const json_t *item)
 {
-    const char *role = json_string_value(tn_json_member(item, "role"));
-    json_t *message = role && strcmp(role, "assistant") == 0 ? begun_answer(messages) : NULL;
+    json_t *message = tn_json_has_role(item, "assistant") ? begun_answer(messages) : NULL;
     if (!message) {
         message = json_object();
         tn_translation_add(t, messages, message);
@@ -152,7 +150,8 @@ static bool add_item(struct tn_translation *t, json_t *messages, const json_t *i
                          "\"input\": item %zu refers to an earlier answer, but this server stores "
                          "none: with \"store\": false clients send the items themselves", i);
     } else {
-        return tn_refuse(r, 400, "input", "\"input\": item %zu: there is no \"%.60s\" here", i,
+        return tn_refuse(r, 400, "input",
+                         "\"input\": item %zu has the type \"%.60s\", which is not supported", i,
                          type);
     }
     return true;

@@ -45,10 +45,10 @@ static const struct tn_server_model *refuse_use(const struct tn_server_model *mo
                                                 struct tn_refusal *refusal)
 {
     tn_refuse(refusal, 400, "model",
-              model->embedder ? "model '%.100s' makes embeddings, no text: ask for them at "
+              model->embedder ? "model '%.100s' makes embeddings, not text: use it with "
                                 "/v1/embeddings or /api/embed"
-                              : "model '%.100s' makes text, no embeddings: serve an embedding "
-                                "model beside it",
+                              : "model '%.100s' makes text, not embeddings: serve an embedding "
+                                "model too",
               model->id);
     return NULL;
 }
@@ -80,7 +80,7 @@ static const struct tn_server_model *refuse_name(const struct tn_server_config *
     struct tn_buf names = {0};
     for (uint32_t i = 0; i < config->n_models; i++)
         tn_buf_printf(&names, i ? ", '%.60s'" : "'%.60s'", config->models[i].id);
-    tn_refuse(refusal, 404, "model", "model '%.100s' not found; there is %.250s", name,
+    tn_refuse(refusal, 404, "model", "model '%.100s' not found; this server has %.250s", name,
               tn_buf_text(&names));
     refusal->code = "model_not_found";
     tn_buf_fini(&names);

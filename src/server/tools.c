@@ -14,9 +14,8 @@
 static bool is_function(const json_t *tool)
 {
     const json_t *function = tn_json_member(tool, "function");
-    const char *type = json_string_value(tn_json_member(tool, "type"));
     const char *name = json_string_value(tn_json_member(function, "name"));
-    return type && strcmp(type, "function") == 0 && name && name[0];
+    return tn_json_has_type(tool, "function") && name && name[0];
 }
 
 /* The tool with this name; NULL: none. */
@@ -149,7 +148,7 @@ bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
     for (size_t i = 0; i < json_array_size(tools); i++)
         if (!is_function(json_array_get(tools, i)))
             return tn_refuse(r, 400, "tools",
-                             "\"tools\": entry %zu is no {\"type\":\"function\",\"function\":"
+                             "\"tools\": entry %zu is not {\"type\":\"function\",\"function\":"
                              "{\"name\":...}}", i);
     if (!read_choice(task, &tools, &is_off, r) ||
         !tn_json_get_bool(task->body, "parallel_tool_calls", &is_parallel, r))

@@ -147,7 +147,7 @@ class Ollama(serving.TestCase):
             answer = self.whole(path, {"model": "model0\0x"}, 400)
             self.assertIn("NUL", answer["error"])
             answer = self.whole(path, {"model": "none"}, 404)
-            self.assertEqual(answer, {"error": "model 'none' not found; there is 'model0'"})
+            self.assertEqual(answer, {"error": "model 'none' not found; this server has 'model0'"})
 
     def test_about_models(self):
         status, _, data = self.server.request("GET", "/")
