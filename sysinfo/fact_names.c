@@ -3,6 +3,7 @@
  * Names of bounds on memory, of groups of facts and of processor features, for messages and for
  * JSON output.
  */
+#include "base/compiler.h"
 #include "base/cpu_bits.h"
 #include "sysinfo_private.h"
 
@@ -23,24 +24,15 @@ const char *tern_fact_text(uint32_t i)
 
 const char *tern_cpu_feature_text(uint32_t i)
 {
-    switch (i < 32 ? 1u << i : 0) {
-    case TN_CPU_SSSE3:
-        return "ssse3";
-    case TN_CPU_AVX2:
-        return "avx2";
-    case TN_CPU_AVXVNNI:
-        return "avxvnni";
-    case TN_CPU_AVX512:
-        return "avx512";
-    case TN_CPU_AMX:
-        return "amx";
-    case TN_CPU_NEON:
-        return "neon";
-    case TN_CPU_DOTPROD:
-        return "dotprod";
-    case TN_CPU_I8MM:
-        return "i8mm";
-    default:
-        return NULL;
-    }
+    static const struct {
+        uint32_t bit;
+        const char *text;
+    } features[] = {{TN_CPU_SSSE3, "ssse3"},     {TN_CPU_AVX2, "avx2"},
+                    {TN_CPU_AVXVNNI, "avxvnni"}, {TN_CPU_AVX512, "avx512"},
+                    {TN_CPU_AMX, "amx"},         {TN_CPU_NEON, "neon"},
+                    {TN_CPU_DOTPROD, "dotprod"}, {TN_CPU_I8MM, "i8mm"}};
+    for (size_t k = 0; k < TN_COUNT_OF(features) && i < 32; k++)
+        if (features[k].bit == 1u << i)
+            return features[k].text;
+    return NULL;
 }

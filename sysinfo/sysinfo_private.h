@@ -57,7 +57,7 @@ long tn_fact_read(const char *root, const char *path, char *text, size_t capacit
 bool tn_fact_parse_u64(const char **text, uint64_t *out);
 /* The whole text is one number, with only white space around it. */
 bool tn_fact_whole_u64(const char *text, uint64_t *out);
-/* Whether the text is this word, with only white space around it. */
+/* Whether the first word of the text is this one. */
 bool tn_fact_is_word(const char *text, const char *word);
 /* The number after `key` at the start of a line: "MemTotal:   123 kB" with key "MemTotal:".
  * *present is true if the key occurs (may be NULL). */

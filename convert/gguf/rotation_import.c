@@ -13,6 +13,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "convert/gguf/gguf.h"
 
 #define PREFIX "prism.hadamard."
@@ -56,11 +57,10 @@ static tern_status check_names(const struct importer *i, bool *has_any)
     *has_any = false;
     for (uint32_t k = 0; k < part->n_keys; k++) {
         const char *name = part->keys[k].name;
-        bool is_known = strncmp(name, PREFIX, n_prefix) != 0;
-        *has_any = *has_any || !is_known;
-        for (size_t j = 0; j < TN_COUNT_OF(known) && !is_known; j++)
-            is_known = strcmp(name + n_prefix, known[j]) == 0;
-        if (!is_known)
+        if (strncmp(name, PREFIX, n_prefix) != 0)
+            continue;
+        *has_any = true;
+        if (!tn_text_is_one_of(name + n_prefix, known, TN_COUNT_OF(known)))
             return tn_fail(i->err, TERN_UNSUPPORTED,
                            "key \"%s\" is not known: the weights are rotated by a Hadamard matrix "
                            "in a way that tern does not undo", name);

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -262,36 +263,18 @@ struct candidate {
 
 /* The order of the reference's conversion of scores: the better score first, then the longer left
  * part, then the longer right part; then the order of ids. */
-static bool comes_before(const struct candidate *a, const struct candidate *b)
+static int compare(const void *a, const void *b)
 {
-    if (a->score != b->score)
-        return a->score > b->score;
-    if (a->n_left != b->n_left)
-        return a->n_left > b->n_left;
-    if (a->n_right != b->n_right)
-        return a->n_right > b->n_right;
-    if (a->merge.merged != b->merge.merged)
-        return a->merge.merged < b->merge.merged;
-    return a->merge.left < b->merge.left;
-}
-
-/* Merge sort; `room` is as long as the list.  Returns the sorted one of the two. */
-static struct candidate *sort_candidates(struct candidate *list, struct candidate *room, size_t n)
-{
-    for (size_t run = 1; run < n; run *= 2) {
-        for (size_t start = 0; start < n; start += 2 * run) {
-            size_t middle = TN_MIN(start + run, n), end = TN_MIN(start + 2 * run, n);
-            size_t a = start, c = middle;
-            for (size_t i = start; i < end; i++) {
-                bool right = c < end && (a == middle || comes_before(&list[c], &list[a]));
-                room[i] = right ? list[c++] : list[a++];
-            }
-        }
-        struct candidate *sorted = room;
-        room = list;
-        list = sorted;
-    }
-    return list;
+    const struct candidate *x = a, *y = b;
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    if (x->n_left != y->n_left)
+        return x->n_left > y->n_left ? -1 : 1;
+    if (x->n_right != y->n_right)
+        return x->n_right > y->n_right ? -1 : 1;
+    if (x->merge.merged != y->merge.merged)
+        return x->merge.merged < y->merge.merged ? -1 : 1;
+    return (x->merge.left > y->merge.left) - (x->merge.left < y->merge.left);
 }
 
 static uint32_t n_characters(const char *text, size_t n)
@@ -343,13 +326,13 @@ static tern_status add_merges_of_scores(struct tn_tok_build *b, const float *sco
     tern_status status = tn_tok_begin_merges(b, n);
     if (status != TERN_OK)
         return status;
-    struct candidate *list = tn_alloc(2 * n * sizeof *list);
+    struct candidate *list = tn_alloc(n * sizeof *list);
     if (!list)
         return tn_fail(b->err, TERN_MEMORY, SOURCE ": not enough memory for the merges");
     split_tokens(b, scores, list);
-    const struct candidate *sorted = sort_candidates(list, list + n, n);
+    qsort(list, n, sizeof *list, compare);
     for (size_t i = 0; i < n; i++)
-        tn_tok_put_merge(b, sorted[i].merge);
+        tn_tok_put_merge(b, list[i].merge);
     tn_free(list);
     return TERN_OK;
 }

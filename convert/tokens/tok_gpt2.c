@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/json_load.h"
+#include "base/text_match.h"
 #include "base/utf8.h"
 #include "convert/tokens/tok_components.h"
 #include "convert/tokens/tok_section.h"
@@ -240,10 +241,7 @@ static tern_status check_class(struct reader *r, bool is_default)
                                           "CodeGenTokenizerFast"};
     const char *name =
         json_string_value(json_object_get(r->json[TN_GPT2_CONFIG], "tokenizer_class"));
-    for (size_t i = 0; name && i < TN_COUNT_OF(classes); i++)
-        if (strcmp(classes[i], name) == 0)
-            return TERN_OK;
-    if (!name && is_default)
+    if (name ? tn_text_is_one_of(name, classes, TN_COUNT_OF(classes)) : is_default)
         return TERN_OK;
     return tn_fail(r->b.err, TERN_UNSUPPORTED,
                    CONFIG ": tokenizer_class %.80s without a tokenizer.json is not supported",

@@ -237,15 +237,10 @@ static bool step_fence(struct tern_calls *c)
     return true;
 }
 
-static bool is_past_single(const struct tern_calls *c)
-{
-    return c->is_single && c->reader.n_calls > 0;
-}
-
 /* Decides as much as possible.  false: more input is needed. */
 static bool step_tagged(struct tern_calls *c, tern_status *status)
 {
-    if (is_past_single(c)) {
+    if (tern_calls_has_ended(c)) {
         drop(c, c->held.n_bytes);
         return false;
     }
@@ -357,7 +352,7 @@ void tern_calls_set_single(struct tern_calls *c)
 
 bool tern_calls_has_ended(const struct tern_calls *c)
 {
-    return is_past_single(c);
+    return c->is_single && c->reader.n_calls > 0;
 }
 
 void tern_calls_free(struct tern_calls *c)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/text_match.h"
 #include "repl/grapheme.h"
 #include "repl/message.h"
 
@@ -450,10 +451,7 @@ bool tn_editor_take(struct tn_editor *ed, struct tn_buf *message)
 {
     const char *text = ed->edit.text.data;
     const size_t n = ed->edit.text.n_bytes;
-    size_t n_kept = n;
-    while (n_kept > 0 && strchr(" \t\n", text[n_kept - 1]))
-        n_kept--;
-    (void)tn_history_add(&ed->history, text, n_kept);
+    (void)tn_history_add(&ed->history, text, tn_text_trimmed(text, n));
     return n == 0 || tn_message_take(message, text, n);
 }
 
