@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arch/arch.h"
-
 const char *tn_draft_name(const struct tn_config_import *import, const struct tn_source *source,
                           const char *name)
 {

@@ -15,12 +15,10 @@
 #include "base/text_match.h"
 #include "base/utf8.h"
 #include "convert/gguf/gguf.h"
-#include "convert/gguf/gguf_import.h"
 #include "convert/hf/hf_config.h"
 #include "convert/hf/template_import.h"
 #include "convert/tokens/tok_gpt2.h"
 #include "convert/tokens/tok_import.h"
-#include "tern/tern.h"
 
 void tn_job_say(const struct tn_job *j, enum tern_convert_message kind, const char *format, ...)
 {

@@ -8,13 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "convert/ternarise.h"
 #include "convert/trits.h"
-#include "file/model_file.h"
 #include "kern/pack.h"
 
 /* ---- vectors ---- */

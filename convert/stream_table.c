@@ -11,7 +11,6 @@
 #include "base/half.h"
 #include "convert/stream.h"
 #include "convert/ternarise.h"
-#include "file/model_file.h"
 #include "kern/bit_planes.h"
 
 /* Bytes per value before packing. */

@@ -14,8 +14,6 @@
 #include "base/error.h"
 #include "convert/draft_import.h"
 #include "convert/gguf/gguf.h"
-#include "file/model_file.h"
-#include "kern/blocks.h"
 
 #define N_EXPERT_SLOTS 3u /* gate, up, down */
 #define NAME_BYTES TN_TENSOR_NAME_BYTES

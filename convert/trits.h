@@ -7,7 +7,6 @@
 #define TN_TRITS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "convert/stream.h"

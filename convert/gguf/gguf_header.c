@@ -3,7 +3,6 @@
  * Reads the header of one GGUF file through a window of 64 KiB.  Arrays are walked, to check that
  * their texts end inside the file, but not loaded.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,13 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "convert/gguf/gguf.h"
 #include "convert/gguf/gguf_values.h"
 #include "convert/rope_scaling.h"
-#include "convert/ternarise.h"
 
 struct importer {
     struct tn_config_import *out;

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/bits.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "convert/gguf/gguf.h"

@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/json_load.h"
 #include "convert/hf/config_values.h"
-#include "convert/source.h"
 #include "file/wrong_file.h"
 #include "plat/plat.h"
 

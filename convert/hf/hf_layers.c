@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/json_load.h"

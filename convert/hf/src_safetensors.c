@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/family.h"
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/json_load.h"
 #include "base/utf8.h"
-#include "convert/config_import.h"
 #include "convert/gguf/gguf.h"
 #include "file/wrong_file.h"
 

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "base/compiler.h"
 #include "base/error.h"
 #include "base/json_load.h"
 #include "convert/tokens/tok_components.h"

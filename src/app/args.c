@@ -5,11 +5,9 @@
  */
 #include "args.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compiler.h"
 #include "base/error.h"
 #include "base/text_match.h"
 #include "base/utf8.h"

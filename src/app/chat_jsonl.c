@@ -3,19 +3,16 @@
  * tern chat --jsonl: a conversation for programs, one JSON object per line in and out.  `tern help
  * jsonl` is its contract.
  */
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/json_dump.h"
-#include "base/utf8.h"
 #include "chat.h"
 #include "json_io.h"
 #include "line_queue.h"
 #include "output.h"
-#include "plat/plat.h"
 #include "prompt.h"
 
 struct jsonl {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "base/error.h"
 #include "base/utf8.h"
 #include "chat.h"
 #include "output.h"

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/error.h"
 #include "chat.h"
 #include "edit_text.h"
 #include "plat/terminal.h"

@@ -6,7 +6,6 @@
 #include "choose_model.h"
 
 #include "ask.h"
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "known_models.h"

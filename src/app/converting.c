@@ -18,7 +18,6 @@
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"
-#include "tern/chat.h"
 #include "tern/inspect.h"
 #include "tern/tern.h"
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/bits.h"
 #include "base/error.h"
 #include "output.h"
 #include "plat/plat.h"

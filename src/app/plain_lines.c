@@ -5,9 +5,7 @@
  */
 #include <string.h>
 
-#include "base/error.h"
 #include "chat.h"
-#include "output.h"
 #include "plat/plat.h"
 #include "prompt.h"
 #include "repl/message.h"

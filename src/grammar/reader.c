@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/compiler.h"
 #include "base/error.h"
 
 #define MAX_CONFIGS 131072u

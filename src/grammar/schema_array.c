@@ -8,7 +8,6 @@
  */
 #include "grammar/schema_array.h"
 
-#include "base/error.h"
 #include "grammar/decimal.h"
 #include "grammar/schema_count.h"
 #include "grammar/schema_enum.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/compiler.h"
 #include "base/error.h"
 
 /* Cached masks; full caches evict the one unused for longest. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "hub/curl.h"

@@ -5,7 +5,6 @@
  */
 #include "hub/fetch.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

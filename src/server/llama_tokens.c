@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/utf8.h"
 #include "plat/sandbox.h"
 #include "server/query.h"

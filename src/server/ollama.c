@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "base/compiler.h"
 #include "plat/plat.h"
 #include "server/answer_schema.h"
 #include "server/choice.h"

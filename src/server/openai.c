@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/compiler.h"
 #include "server/json_out.h"
 #include "tern/version.h"
 

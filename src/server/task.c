@@ -16,7 +16,6 @@
 #include "plat/plat.h"
 #include "server/answer_grammar.h"
 #include "server/choice.h"
-#include "server/conn_limits.h"
 #include "server/infill.h"
 #include "server/metrics.h"
 

@@ -4,7 +4,6 @@
  *
  * A template sees only the time that the caller passed in, never the clock.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

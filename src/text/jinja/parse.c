@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/error.h"
 
 static bool expect_block_end(struct tn_jparser *p)
 {

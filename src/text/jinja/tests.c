@@ -5,7 +5,6 @@
  * A table of names with their number of arguments; the simple ones are made by TYPE_TEST.
  */
 #include "text/jinja/eval.h"
-#include "text/unicode.h"
 
 typedef bool test_fn(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args);
 
