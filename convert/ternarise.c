@@ -78,12 +78,15 @@ static int32_t largest_32(const unsigned char *src, size_t n)
     return largest;
 }
 
+static uint32_t largest_magnitude(enum tn_dtype dtype, const void *src, size_t n)
+{
+    return value_bytes(dtype) == 2 ? (uint32_t)largest_16(src, n) : (uint32_t)largest_32(src, n);
+}
+
 size_t tn_floats_find_nonfinite(enum tn_dtype dtype, const void *src, size_t n)
 {
     const uint32_t infinity = infinity_bits(dtype);
-    const uint32_t largest = value_bytes(dtype) == 2 ? (uint32_t)largest_16(src, n)
-                                                     : (uint32_t)largest_32(src, n);
-    if (largest < infinity)
+    if (largest_magnitude(dtype, src, n) < infinity)
         return n;
     size_t i = 0;
     while (magnitude_bits(dtype, src, i) < infinity)
@@ -196,11 +199,6 @@ static bool exact_32(int8_t *dst, const unsigned char *src, size_t n, int32_t la
         dst[i] = (int8_t)(magnitude ? sign : 0);
     }
     return !other;
-}
-
-static uint32_t largest_magnitude(enum tn_dtype dtype, const void *src, size_t n)
-{
-    return value_bytes(dtype) == 2 ? (uint32_t)largest_16(src, n) : (uint32_t)largest_32(src, n);
 }
 
 bool tn_trits_exact(int8_t *dst, float *scale, enum tn_dtype dtype, const void *src, size_t n)

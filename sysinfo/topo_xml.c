@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text_match.h"
 
 enum { MAX_XML_BYTES = 2 << 20, MAX_DEPTH = 64 };
 
@@ -73,14 +74,6 @@ static bool number(const struct tag *tag, const char *name, uint64_t *out)
     return attribute(tag, name, value, sizeof value) && tn_fact_whole_u64(value, out);
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* One word of 32 CPUs, "0x0000000f" or nothing; `shift` is the number of its lowest CPU. */
 static bool parse_word(const char *text, size_t n, uint32_t shift, struct tn_cpu_set *set)
 {
@@ -90,7 +83,7 @@ static bool parse_word(const char *text, size_t n, uint32_t shift, struct tn_cpu
     if (n < 3 || n > 10 || text[0] != '0' || text[1] != 'x')
         return false;
     for (size_t i = 2; i < n; i++) {
-        int digit = hex_digit(text[i]);
+        int digit = tn_hex_digit(text[i]);
         if (digit < 0)
             return false;
         word = word << 4 | (uint32_t)digit;

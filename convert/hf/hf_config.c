@@ -54,7 +54,7 @@ static tern_status parse_tie(enum tn_tie *out, const json_t *root, struct tern_e
 {
     const json_t *tie = json_object_get(root, "tie_word_embeddings");
     *out = json_is_true(tie) ? TN_TIE_YES : json_is_false(tie) ? TN_TIE_NO : TN_TIE_UNSAID;
-    if (!tie || json_is_null(tie) || json_is_boolean(tie))
+    if (tn_json_is_absent(tie) || json_is_boolean(tie))
         return TERN_OK;
     return tn_fail(err, TERN_INPUT, CONFIG ": \"tie_word_embeddings\" is not true or false");
 }
@@ -72,7 +72,7 @@ static tern_status parse_heads(struct tern_file_config *c, const struct tn_famil
     if (status != TERN_OK)
         return status;
     c->n_kv_head = c->n_head;
-    if (n_kv && !json_is_null(n_kv))
+    if (!tn_json_is_absent(n_kv))
         status = tn_config_integer(&c->n_kv_head, kv_key, n_kv, 1, TERN_MAX_DIM, err);
     if (status != TERN_OK)
         return status;
@@ -80,7 +80,7 @@ static tern_status parse_heads(struct tern_file_config *c, const struct tn_famil
         return tn_fail(err, TERN_INPUT,
                        CONFIG ": \"%s\" %u does not divide \"%s\" %u", kv_key, c->n_kv_head,
                        key, c->n_head);
-    if (head_dim && !json_is_null(head_dim)) {
+    if (!tn_json_is_absent(head_dim)) {
         status = tn_config_integer(&c->head_dim, "head_dim", head_dim, 2, TERN_MAX_DIM, err);
         if (status != TERN_OK)
             return status;
@@ -169,11 +169,11 @@ static const json_t *newest(const json_t *generation, const json_t *root, const 
 {
     const json_t *value = json_object_get(generation, key);
     *file = GENERATION;
-    if (!value || json_is_null(value)) {
+    if (tn_json_is_absent(value)) {
         value = json_object_get(root, key);
         *file = CONFIG;
     }
-    return value && !json_is_null(value) ? value : NULL;
+    return tn_json_is_absent(value) ? NULL : value;
 }
 
 /* Every end-of-text id stops the model, not only the first. */

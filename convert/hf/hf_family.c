@@ -181,7 +181,7 @@ tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
     const json_t *quant = json_object_get(root, "quantization_config");
     const char *type = tn_config_text(root, "model_type", "");
     tern_status status = TERN_OK;
-    if (quant && !json_is_null(quant))
+    if (!tn_json_is_absent(quant))
         status = parse_quantization(out, root, quant, err);
     if (status != TERN_OK)
         return status;

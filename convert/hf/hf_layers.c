@@ -30,7 +30,7 @@ static tern_status number_or(double *out, const char *key, const json_t *object,
 {
     const json_t *value = json_object_get(object, key);
     *out = usual;
-    if (!value || json_is_null(value))
+    if (tn_json_is_absent(value))
         return TERN_OK;
     return tn_config_number(out, key, value, min, max, err);
 }
@@ -239,7 +239,7 @@ static tern_status parse_scaling(struct tn_config_import *out, struct rotation *
 static tern_status refuse_scaling(struct tn_config_import *out, const json_t *rope,
                                   struct tern_error *err)
 {
-    if (!rope || json_is_null(rope))
+    if (tn_json_is_absent(rope))
         return TERN_OK;
     const char *type = rope_type(rope);
     if (!type || strcmp(type, "default") != 0)

@@ -52,7 +52,7 @@ static tern_status read_unknown(struct tn_tok_build *b, const json_t *model)
 
 static tern_status read_added(struct tn_tok_build *b, const json_t *added)
 {
-    if (added && !json_is_null(added) && !json_is_array(added))
+    if (!tn_json_is_absent(added) && !json_is_array(added))
         return tn_fail(b->err, TERN_INPUT, TN_TOK_FILE ": added_tokens is not a list");
     for (size_t i = 0; i < json_array_size(added); i++) {
         const json_t *item = json_array_get(added, i);

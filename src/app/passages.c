@@ -7,20 +7,17 @@
 
 #include <string.h>
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
+#include "base/text_match.h"
 
 /* Removes blanks from both ends; advances the line number past the ones at the start. */
 static void trim(struct tn_passage *p)
 {
-    while (p->n > 0 && is_blank(p->text[0])) {
+    while (p->n > 0 && tn_is_space(p->text[0])) {
         p->line += p->text[0] == '\n';
         p->text++;
         p->n--;
     }
-    while (p->n > 0 && is_blank(p->text[p->n - 1]))
+    while (p->n > 0 && tn_is_space(p->text[p->n - 1]))
         p->n--;
 }
 
@@ -68,9 +65,9 @@ static bool is_place(const char *text, size_t i, int kind)
     case AT_LINE:
         return text[i] == '\n';
     case AT_SENTENCE:
-        return is_blank(text[i]) && memchr(".!?", text[i - 1], 3);
+        return tn_is_space(text[i]) && memchr(".!?", text[i - 1], 3);
     case AT_WORD:
-        return is_blank(text[i]);
+        return tn_is_space(text[i]);
     default:
         return ((unsigned char)text[i] & 0xC0) != 0x80;
     }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "base/utf8.h"
 #include "output.h"
 #include "plat/plat.h"
@@ -101,8 +102,5 @@ void tn_prompt_trim_newlines(struct tn_buf *prompt)
 
 bool tn_prompt_is_blank(const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!memchr(" \t\r\n", text[i], 4))
-            return false;
-    return true;
+    return tn_text_n_space(text, n) == n;
 }

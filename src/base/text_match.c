@@ -13,6 +13,14 @@ bool tn_is_space(char ch)
     return memchr(" \t\r\n", ch, 4) != NULL;
 }
 
+int tn_hex_digit(char ch)
+{
+    return ch >= '0' && ch <= '9'   ? ch - '0'
+           : ch >= 'a' && ch <= 'f' ? ch - 'a' + 10
+           : ch >= 'A' && ch <= 'F' ? ch - 'A' + 10
+                                    : -1;
+}
+
 size_t tn_text_n_space(const char *text, size_t n)
 {
     size_t i = 0;

@@ -10,6 +10,8 @@
 
 /* The white space of tags and of JSON: blank, tab, carriage return, line feed. */
 bool tn_is_space(char ch);
+/* The value of a hexadecimal digit; -1: it is none. */
+int tn_hex_digit(char ch);
 /* Bytes of white space at the start. */
 size_t tn_text_n_space(const char *text, size_t n);
 /* Bytes without the white space at the end. */

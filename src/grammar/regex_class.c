@@ -10,6 +10,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "base/utf8.h"
 
 /* ---- reading text ---- */
@@ -80,22 +81,14 @@ void tn_regex_dot(struct tn_character_set *set)
 
 /* ---- escapes ---- */
 
-static uint32_t hex_value(char c)
-{
-    return c >= '0' && c <= '9' ? (uint32_t)(c - '0')
-           : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
-           : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
-                                  : 16;
-}
-
 /* Reads n hexadecimal digits. */
 static bool read_hex(struct tn_regex_text *t, uint32_t n, uint32_t *c)
 {
     *c = 0;
     for (; n > 0; n--, t->at++) {
-        if (t->at == t->end || hex_value(*t->at) == 16)
+        if (t->at == t->end || tn_hex_digit(*t->at) < 0)
             return tn_regex_refuse(t, TERN_USAGE, t->at, "a hexadecimal digit is missing");
-        *c = *c * 16 + hex_value(*t->at);
+        *c = *c * 16 + (uint32_t)tn_hex_digit(*t->at);
     }
     return true;
 }
@@ -105,8 +98,8 @@ static bool read_long_unit(struct tn_regex_text *t, uint32_t *c)
 {
     const char *begin = t->at;
     *c = 0;
-    while (t->at < t->end && hex_value(*t->at) < 16 && *c <= TN_LAST_CHARACTER)
-        *c = *c * 16 + hex_value(*t->at++);
+    while (t->at < t->end && tn_hex_digit(*t->at) >= 0 && *c <= TN_LAST_CHARACTER)
+        *c = *c * 16 + (uint32_t)tn_hex_digit(*t->at++);
     if (t->at == begin || *c > TN_LAST_CHARACTER || !accept_byte(t, '}'))
         return tn_regex_refuse(t, TERN_USAGE, begin, "not a code point");
     return true;

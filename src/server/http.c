@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/text_match.h"
 #include "plat/plat.h"
 
 /* Empty lines skipped before a request; RFC 9112 requires at least one. */
@@ -135,22 +136,14 @@ static void read_version(struct tn_http_request *r, struct tn_http_text version)
         r->is_1_0 = version.data[7] == '0';
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = lower(c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes %-escapes; in forms '+' is a space. */
 static bool decode(struct tn_buf *out, struct tn_http_text text, bool is_form)
 {
     for (size_t i = 0; i < text.n; i++) {
         char c = text.data[i];
         if (c == '%') {
-            int high = i + 2 < text.n ? hex_digit(text.data[i + 1]) : -1;
-            int low = i + 2 < text.n ? hex_digit(text.data[i + 2]) : -1;
+            int high = i + 2 < text.n ? tn_hex_digit(text.data[i + 1]) : -1;
+            int low = i + 2 < text.n ? tn_hex_digit(text.data[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             c = (char)(high << 4 | low);
@@ -452,7 +445,7 @@ static void end_chunk_size(struct tn_http_request *r, char c)
 
 static void take_size_byte(struct tn_http_request *r, char c)
 {
-    int digit = hex_digit(c);
+    int digit = tn_hex_digit(c);
     if (digit < 0) {
         end_chunk_size(r, c);
         return;

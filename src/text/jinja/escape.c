@@ -9,14 +9,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "text/unicode.h"
+#include "base/text_match.h"
+#include "base/utf8.h"
 
 static int digit_of(char c, unsigned base)
 {
-    int d = c >= '0' && c <= '9'   ? c - '0'
-            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                   : 99;
+    const int d = tn_hex_digit(c);
     return d < (int)base ? d : -1;
 }
 
