@@ -143,7 +143,7 @@ static void bench_gemm(struct work *w, const struct blocks_type *type)
     }
 }
 
-/* The most frequent types of published files: a sweep of all twelve would take an hour. */
+/* The most frequent types of published files: a sweep of all would take an hour. */
 static bool is_swept(const char *name)
 {
     return !strcmp(name, "Q8_0") || !strcmp(name, "Q4_K") || !strcmp(name, "Q6_K");

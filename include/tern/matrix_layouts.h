@@ -94,6 +94,15 @@
  *              plane of the fifth bits.  Q6_K: 4, and a plane of the upper 2.  Q2_K: 2.  Q3_K: 2,
  *              and one of the third bits.  Scales are finite, kind NONE.
  *
+ * IQ2_S, IQ3_XXS, IQ3_S: the values of the GGUF types of these names, and IQ2_S also of IQ2_XS and
+ *   IQ2_XXS, where blocks of 256 columns hold indices of a grid and signs instead of codes:
+ *     w = d * f * (2 s + 1) * q
+ *   IQ2_S      f = 1/8, s per 16 columns, q = -43, -25, -8, 8, 25, 43 for codes 0 to 5, 43 for 6, 7
+ *   IQ3_XXS    f = 1/4, s per 32 columns, q = -62, -52, -44, ... -4, 4, ... 44, 52, 62
+ *   IQ3_S      f = 1,   s per 32 columns, q = -15, -13, ... 13, 15
+ *   Tiles as above.  Halves: d.  Words: s of 4 bits from the lowest up, IQ2_S 2, else 1.  Cells:
+ *   IQ2_S as Q3_K, else as Q4_K.
+ *
  * Reserved: T3 (1.78 bits).
  */
 #define TERN_LAYOUT_LIST(X)                                                                        \
@@ -120,7 +129,10 @@
     X(Q3_K, 40, "q3_k")                                                                            \
     X(Q4_K, 41, "q4_k")                                                                            \
     X(Q5_K, 42, "q5_k")                                                                            \
-    X(Q6_K, 43, "q6_k")
+    X(Q6_K, 43, "q6_k")                                                                            \
+    X(IQ2_S, 44, "iq2_s")                                                                          \
+    X(IQ3_XXS, 45, "iq3_xxs")                                                                      \
+    X(IQ3_S, 46, "iq3_s")
 
 enum tern_layout {
 #define TERN_LAYOUT_ENUM(name, number, text) TERN_LAYOUT_##name = number,

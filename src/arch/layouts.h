@@ -42,4 +42,7 @@ LAYOUT(Q3_K,      "q3_k",   16, 256, 1760, WHOLE,  NONE,           0, 0, OTHER, 
 LAYOUT(Q4_K,      "q4_k",   16, 256, 2304, WHOLE,  NONE,           0, 0, OTHER,   ANY,      ROWS)
 LAYOUT(Q5_K,      "q5_k",   16, 256, 2816, WHOLE,  NONE,           0, 0, OTHER,   ANY,      ROWS)
 LAYOUT(Q6_K,      "q6_k",   16, 256, 3360, WHOLE,  NONE,           0, 0, OTHER,   ANY,      ROWS)
+LAYOUT(IQ2_S,     "iq2_s",  16, 256, 1696, WHOLE,  NONE,           0, 0, OTHER,   ANY,      ROWS)
+LAYOUT(IQ3_XXS,   "iq3_xxs", 16, 256, 2144, WHOLE, NONE,           0, 0, OTHER,   ANY,      ROWS)
+LAYOUT(IQ3_S,     "iq3_s",  16, 256, 2144, WHOLE,  NONE,           0, 0, OTHER,   ANY,      ROWS)
 /* clang-format on */

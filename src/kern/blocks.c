@@ -12,9 +12,6 @@
 #include "base/bits.h"
 #include "base/half.h"
 
-const int8_t tn_code_table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                  1,    13,   25,  38,  53,  69,  89,  113};
-
 uint64_t tn_blocks_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
 {
     return (uint64_t)tn_div_ceil_u32(rows, TN_TILE_ROWS) *
@@ -126,7 +123,12 @@ static void codes_q6_k(uint8_t *code, const uint8_t *b)
     }
 }
 
-/* A block of a GGUF file: its size, and the offsets of its parts. */
+static void codes_bytes(uint8_t *code, const uint8_t *b)
+{
+    memcpy(code, b, TN_SPAN_COLS);
+}
+
+/* A source block: its size, and the offsets of its parts. */
 struct source {
     uint32_t n_bytes, half[2], words, codes;
     void (*take_codes)(uint8_t *code, const uint8_t *b);
@@ -149,6 +151,9 @@ static const struct source *source_of(uint32_t layout)
         SOURCE(Q4_K) = {144, {0, 2}, 4, 16, codes_q4_k},
         SOURCE(Q5_K) = {176, {0, 2}, 4, 16, codes_q5_k},
         SOURCE(Q6_K) = {210, {208, 0}, 192, 0, codes_q6_k},
+        SOURCE(IQ2_S) = {266, {0, 0}, 2, 10, codes_bytes},
+        SOURCE(IQ3_XXS) = {262, {0, 0}, 2, 6, codes_bytes},
+        SOURCE(IQ3_S) = {262, {0, 0}, 2, 6, codes_bytes},
 #undef SOURCE
     };
     return &sources[layout - TERN_LAYOUT_Q8_0];
@@ -265,6 +270,15 @@ static uint32_t plane_bits(const uint8_t *plane, uint32_t bits, uint32_t r, uint
     return bytes >> group % n * bits & 0x01010101u * ((1u << bits) - 1);
 }
 
+static int32_t value_of(uint32_t code, struct tn_block_shape s)
+{
+    if (s.code == TN_CODE_SIGNED)
+        code ^= 128;
+    else if (tn_code_is_index(s.code))
+        code = tn_code_table(s.code)[code];
+    return (int32_t)code - (int32_t)s.offset;
+}
+
 void tn_blocks_codes(int32_t *code, const struct tn_blocks *w, uint32_t row, uint32_t col,
                      uint32_t n)
 {
@@ -277,9 +291,7 @@ void tn_blocks_codes(int32_t *code, const struct tn_blocks *w, uint32_t row, uin
             bytes |= plane_bits(cell + s.low * (4 * TN_TILE_ROWS), s.high, r, (first + i) / 4)
                      << s.low;
         for (uint32_t k = 0; k < 4; k++, bytes >>= 8)
-            code[i + k] = s.code == TN_CODE_SIGNED  ? (int8_t)bytes
-                          : s.code == TN_CODE_TABLE ? tn_code_table[bytes & 255]
-                                                    : (int32_t)(bytes & 255) - (int32_t)s.offset;
+            code[i + k] = value_of(bytes & 255, s);
     }
 }
 
@@ -311,6 +323,9 @@ static void integers(int32_t *scale, int32_t *minimum, enum tn_block_scales scal
     case TN_SCALES_IQ4_XS:
         s = ((word_byte(w, j / 2) >> 4 * (j % 2) & 15) | (high >> 2 * j & 3) << 4) - 32;
         break;
+    case TN_SCALES_IQ2_S:
+        s = 2 * (word_byte(w, j / 2) >> 4 * (j % 2) & 15) + 1;
+        break;
     default:
         assert(scales == TN_SCALES_Q4_K);
         s = j < 4 ? word_byte(w, j) & 63
@@ -340,7 +355,7 @@ void tn_blocks_scale(float *scale, float *minimum, const struct tn_blocks *w, ui
     int32_t i_scale, i_minimum;
     integers(&i_scale, &i_minimum, s.scales, tile + span_at(s, w->cols, col) + 4 * r, half[1],
              col % TN_SPAN_COLS / s.sub);
-    *scale *= (float)i_scale;
+    *scale *= s.factor * (float)i_scale;
     *minimum *= (float)i_minimum;
 }
 

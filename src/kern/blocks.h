@@ -4,7 +4,7 @@
  * the layouts of the same names (tern/matrix_layouts.h): 16 rows interleaved, scales separate from
  * codes.  Every weight keeps its exact value:
  *
- *   w = D * q - M      D = d * s, M = dmin * m and D * q are exact in f32
+ *   w = D * q - M      D = d * factor * s, M = dmin * m and D * q are exact in f32
  *
  * Portable and stateless.  The converter packs; kernels, formats, tests and `verify` read.
  */
@@ -33,7 +33,10 @@ struct tn_blocks {
 enum tn_code {
     TN_CODE_UNSIGNED, /* q = code - offset */
     TN_CODE_SIGNED,   /* q = code, as int8 */
-    TN_CODE_TABLE,    /* q = tn_code_table[code] */
+    TN_CODE_IQ4,      /* this and the rest: q = tn_code_table(code)[i] - offset */
+    TN_CODE_IQ2,
+    TN_CODE_IQ3_XXS,
+    TN_CODE_IQ3_S,
 };
 
 /* How the scales of a row's block are stored: as f16, or as integers, the factors of d and dmin, in
@@ -45,6 +48,7 @@ enum tn_block_scales {
     TN_SCALES_Q4_K,
     TN_SCALES_Q6_K,
     TN_SCALES_IQ4_XS,
+    TN_SCALES_IQ2_S,
 };
 
 /* The parameters of a layout.  Functions inlined with a constant layout fold them away. */
@@ -59,6 +63,7 @@ struct tn_block_shape {
     enum tn_code code;
     bool has_min;
     enum tn_block_scales scales;
+    float factor; /* of d; a power of two */
 };
 
 static TN_ALWAYS_INLINE struct tn_block_shape tn_block_shape(uint32_t layout)
@@ -67,19 +72,22 @@ static TN_ALWAYS_INLINE struct tn_block_shape tn_block_shape(uint32_t layout)
 #define SHAPE(name, ...)                                                                           \
     case TERN_LAYOUT_##name:                                                                       \
         return (struct tn_block_shape){__VA_ARGS__};
-    /*            block halves words low high sub offset */
-    SHAPE(Q8_0, 32, 1, 0, 8, 0, 32, 0, TN_CODE_SIGNED, false, TN_SCALES_F16)
-    SHAPE(Q4_0, 32, 1, 0, 4, 0, 32, 8, TN_CODE_UNSIGNED, false, TN_SCALES_F16)
-    SHAPE(Q4_1, 32, 2, 0, 4, 0, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_F16)
-    SHAPE(Q5_0, 32, 1, 0, 4, 1, 32, 16, TN_CODE_UNSIGNED, false, TN_SCALES_F16)
-    SHAPE(Q5_1, 32, 2, 0, 4, 1, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_F16)
-    SHAPE(IQ4_NL, 32, 1, 0, 4, 0, 32, 0, TN_CODE_TABLE, false, TN_SCALES_F16)
-    SHAPE(IQ4_XS, 256, 2, 1, 4, 0, 32, 0, TN_CODE_TABLE, false, TN_SCALES_IQ4_XS)
-    SHAPE(Q2_K, 256, 2, 4, 2, 0, 16, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q2_K)
-    SHAPE(Q3_K, 256, 1, 3, 2, 1, 16, 4, TN_CODE_UNSIGNED, false, TN_SCALES_Q3_K)
-    SHAPE(Q4_K, 256, 2, 3, 4, 0, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q4_K)
-    SHAPE(Q5_K, 256, 2, 3, 4, 1, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q4_K)
-    SHAPE(Q6_K, 256, 1, 4, 4, 2, 16, 32, TN_CODE_UNSIGNED, false, TN_SCALES_Q6_K)
+    /*              block halves words low high sub offset */
+    SHAPE(Q8_0, 32, 1, 0, 8, 0, 32, 128, TN_CODE_SIGNED, false, TN_SCALES_F16, 1)
+    SHAPE(Q4_0, 32, 1, 0, 4, 0, 32, 8, TN_CODE_UNSIGNED, false, TN_SCALES_F16, 1)
+    SHAPE(Q4_1, 32, 2, 0, 4, 0, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_F16, 1)
+    SHAPE(Q5_0, 32, 1, 0, 4, 1, 32, 16, TN_CODE_UNSIGNED, false, TN_SCALES_F16, 1)
+    SHAPE(Q5_1, 32, 2, 0, 4, 1, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_F16, 1)
+    SHAPE(IQ4_NL, 32, 1, 0, 4, 0, 32, 128, TN_CODE_IQ4, false, TN_SCALES_F16, 1)
+    SHAPE(IQ4_XS, 256, 2, 1, 4, 0, 32, 128, TN_CODE_IQ4, false, TN_SCALES_IQ4_XS, 1)
+    SHAPE(Q2_K, 256, 2, 4, 2, 0, 16, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q2_K, 1)
+    SHAPE(Q3_K, 256, 1, 3, 2, 1, 16, 4, TN_CODE_UNSIGNED, false, TN_SCALES_Q3_K, 1)
+    SHAPE(Q4_K, 256, 2, 3, 4, 0, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q4_K, 1)
+    SHAPE(Q5_K, 256, 2, 3, 4, 1, 32, 0, TN_CODE_UNSIGNED, true, TN_SCALES_Q4_K, 1)
+    SHAPE(Q6_K, 256, 1, 4, 4, 2, 16, 32, TN_CODE_UNSIGNED, false, TN_SCALES_Q6_K, 1)
+    SHAPE(IQ2_S, 256, 1, 2, 2, 1, 16, 64, TN_CODE_IQ2, false, TN_SCALES_IQ2_S, 0.125f)
+    SHAPE(IQ3_XXS, 256, 1, 1, 4, 0, 32, 32, TN_CODE_IQ3_XXS, false, TN_SCALES_IQ2_S, 0.5f)
+    SHAPE(IQ3_S, 256, 1, 1, 4, 0, 32, 16, TN_CODE_IQ3_S, false, TN_SCALES_IQ2_S, 1)
 #undef SHAPE
     default:
         return (struct tn_block_shape){0};
@@ -91,8 +99,23 @@ static inline bool tn_is_blocks(uint32_t layout)
     return tn_block_shape(layout).block != 0;
 }
 
-/* Values of the codes of IQ4_NL and IQ4_XS. */
-extern const int8_t tn_code_table[16];
+/* The values q of the codes that are indices, plus the offset.  Of IQ2 6 of 8 codes are used. */
+static const _Alignas(16) uint8_t tn_code_tables[][16] = {
+    /* IQ4 */ {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
+    /* IQ2: -43, -25, -8, 8, 25, 43 */ {21, 39, 56, 72, 89, 107, 107, 107},
+    /* IQ3_XXS: half of -62, -52, -44, ... -4, 4, ... 44, 52, 62 */
+    {1, 6, 10, 14, 18, 22, 26, 30, 34, 38, 42, 46, 50, 54, 58, 63},
+    /* IQ3_S: -15, -13, ... 15 */ {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31},
+};
+
+static TN_ALWAYS_INLINE bool tn_code_is_index(enum tn_code code)
+{
+    return code >= TN_CODE_IQ4;
+}
+static TN_ALWAYS_INLINE const uint8_t *tn_code_table(enum tn_code code)
+{
+    return tn_code_tables[code - TN_CODE_IQ4];
+}
 
 /* ---- sizes and offsets ---- */
 
@@ -125,9 +148,13 @@ uint64_t tn_blocks_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
 
 /* ---- from the blocks of a GGUF file, and to floats ---- */
 
-/* Bytes of a row of `cols` columns in a GGUF file. */
+/* A source block has the bytes of a GGUF file; of IQ2_S, IQ3_XXS and IQ3_S, whose blocks there hold
+ * indices of a grid, it is d, the words of its scales and a byte for each code. */
+#define TN_MOST_SOURCE_BYTES 266u /* IQ2_S */
+
+/* Bytes of a row of `cols` columns in source blocks. */
 size_t tn_blocks_source_bytes(uint32_t layout, uint32_t cols);
-/* Whether all scales of n_rows rows in that format are finite. */
+/* Whether all scales of n_rows rows of source blocks are finite. */
 bool tn_blocks_are_finite(const uint8_t *source, uint32_t layout, uint32_t n_rows, uint32_t cols);
 /* Packs n_rows rows, a multiple of 16 except at the end of the matrix, to dst
  * [tn_blocks_bytes(layout, n_rows, cols)], padding rows are zeros. */

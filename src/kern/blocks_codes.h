@@ -14,6 +14,7 @@
 typedef uint32_t words __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), may_alias));
 typedef float floats __attribute__((vector_size(4 * LANES), may_alias));
+typedef uint8_t bytes_16 __attribute__((vector_size(16), may_alias));
 
 #define TILE_STEPS (TN_TILE_ROWS / LANES) /* vectors per tile */
 #define ARRAY_BYTES (4 * TN_TILE_ROWS)
@@ -42,6 +43,34 @@ static TN_ALWAYS_INLINE words shifted(words v, const int by)
     return by >= 0 ? v << by : v >> -by;
 }
 
+/* Bits of the codes from take_codes. */
+static TN_ALWAYS_INLINE uint32_t codes_bits(const struct tn_block_shape s)
+{
+    switch (s.code) {
+    case TN_CODE_UNSIGNED:
+        return s.low + s.high;
+    case TN_CODE_IQ2:
+        return 7;
+    case TN_CODE_IQ3_XXS:
+        return 6;
+    case TN_CODE_IQ3_S:
+        return 5;
+    default:
+        return 8;
+    }
+}
+
+static TN_ALWAYS_INLINE bool codes_are_signed(const struct tn_block_shape s)
+{
+    return HAS_SIGNED_CODES && codes_bits(s) == 8;
+}
+
+/* The excess of the codes from take_codes over q. */
+static TN_ALWAYS_INLINE uint32_t codes_offset(const struct tn_block_shape s)
+{
+    return codes_are_signed(s) ? 0 : s.offset;
+}
+
 /* Codes of group g (4 columns) of a cell, one byte each. */
 static TN_ALWAYS_INLINE words take_codes(const uint8_t *cell, const uint32_t g,
                                          const uint32_t layout)
@@ -57,23 +86,15 @@ static TN_ALWAYS_INLINE words take_codes(const uint8_t *cell, const uint32_t g,
         v |= shifted(h, (int)s.low - (int)(s.high * (g % n_high))) &
              splat_bytes(((1u << s.high) - 1) << s.low);
     }
-    if (s.code == TN_CODE_TABLE)
-        v = (words)table_of((vec)v);
+    if (tn_code_is_index(s.code)) {
+        bytes_16 entries = *(const bytes_16 *)(const void *)tn_code_table(s.code);
+        if (codes_are_signed(s))
+            entries ^= 128;
+        v = (words)table_of((vec)v, (table)entries);
+    }
     if (s.code == TN_CODE_SIGNED && !HAS_SIGNED_CODES)
         v ^= splat_bytes(128);
     return v;
-}
-
-/* The excess of the codes from take_codes over q. */
-static TN_ALWAYS_INLINE uint32_t codes_offset(const struct tn_block_shape s)
-{
-    return s.code == TN_CODE_UNSIGNED ? s.offset : HAS_SIGNED_CODES ? 0 : 128;
-}
-
-/* Bits of the codes from take_codes.  8-bit codes are signed where the level has signed codes. */
-static TN_ALWAYS_INLINE uint32_t codes_bits(const struct tn_block_shape s)
-{
-    return s.code == TN_CODE_UNSIGNED ? s.low + s.high : 8;
 }
 
 /* ---- scales ---- */
@@ -172,6 +193,16 @@ static TN_ALWAYS_INLINE void scales_iq4_xs(const struct span_scales *s, const ui
     }
 }
 
+static TN_ALWAYS_INLINE void scales_iq2_s(const struct span_scales *s, const uint8_t *w, floats d,
+                                          const uint32_t n)
+{
+#pragma GCC unroll 16
+    for (uint32_t j = 0; j < n; j++) {
+        const words four = load_words(w + j / 8 * 64) >> j % 8 * 4 & 15;
+        store_floats(s->scale + j * s->stride, as_floats((ints)(four * 2 + 1)) * d);
+    }
+}
+
 /* Scales of LANES rows; halves and w point at those of the first row. */
 static TN_ALWAYS_INLINE void take_scales(const struct span_scales *s, const uint8_t *halves,
                                          const uint8_t *w, uint32_t n_cells, const uint32_t layout)
@@ -197,6 +228,9 @@ static TN_ALWAYS_INLINE void take_scales(const struct span_scales *s, const uint
         break;
     case TN_SCALES_IQ4_XS:
         scales_iq4_xs(s, w, d, words_of_halves(second));
+        break;
+    case TN_SCALES_IQ2_S:
+        scales_iq2_s(s, w, d * shape.factor, TN_SPAN_COLS / shape.sub);
         break;
     }
 }

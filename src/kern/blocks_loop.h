@@ -19,12 +19,12 @@
  *   GEMV_VECTORS                 the same for one input
  *   FEW_VECTORS, FEW_INPUTS_8, FEW_INPUTS_16
  *                                the same where registers also hold unpacked codes; 3 or 4 inputs
- *   vec                          its type of LANES x 32 bits
+ *   vec, table                   its types of LANES x 32 bits, and of 16 bytes
  *   struct sum, sum_zero, sum_add, sum_end
  *                                exact sums of code * x over up to 32 columns; sum_add takes 4 of
  *                                each row, group g of those of one scale, codes of `bits` (a
  *                                constant), and whether x is a digit, which may be -128
- *   vec table_of(vec)            tn_code_table of each byte, plus 128 unless HAS_SIGNED_CODES
+ *   vec table_of(vec, table)     the entries of a table at the indices in each byte
  *   floats_of_halves(p)          LANES f16, finite */
 #ifndef TN_BLOCKS_LOOP_H
 #define TN_BLOCKS_LOOP_H
@@ -354,10 +354,12 @@ typedef void multiply_fn(float *dst, size_t dst_stride, const struct panel *p,
     PANEL_KIND(4_min, form, 4, 32, 0, true)                                                        \
     PANEL_KIND(5, form, 5, 32, 16, false)                                                          \
     PANEL_KIND(5_min, form, 5, 32, 0, true)                                                        \
+    PANEL_KIND(6, form, 6, 32, 32, false)                                                          \
     PANEL_KIND(8, form, 8, 32, HAS_SIGNED_CODES ? 0 : 128, false)                                  \
     PANEL_KIND(2_16_min, form, 2, 16, 0, true)                                                     \
     PANEL_KIND(3_16, form, 3, 16, 4, false)                                                        \
-    PANEL_KIND(6_16, form, 6, 16, 32, false)
+    PANEL_KIND(6_16, form, 6, 16, 32, false)                                                       \
+    PANEL_KIND(7_16, form, 7, 16, 64, false)
 PANEL_KINDS(8)
 PANEL_KINDS(16)
 #undef PANEL_KINDS
@@ -408,10 +410,9 @@ static TN_ALWAYS_INLINE floats add_group_f32(floats sum, words codes, floats sca
                                              const float *x, struct tn_block_shape s)
 {
     const int32_t offset = (int32_t)codes_offset(s);
-    const bool is_signed = HAS_SIGNED_CODES && codes_bits(s) == 8;
     for (uint32_t k = 0; k < 4; k++, codes >>= 8) {
         ints q = (ints)(codes & 255) - offset;
-        if (is_signed)
+        if (codes_are_signed(s))
             q = (ints)(codes << 24) >> 24;
         floats value = as_floats(q) * scale;
         if (s.has_min)
@@ -469,7 +470,10 @@ static void multiply_f32(float *dst, const struct tn_blocks *w, uint32_t row_beg
     X(Q3_K, 3_16)                                                                                  \
     X(Q4_K, 4_min)                                                                                 \
     X(Q5_K, 5_min)                                                                                 \
-    X(Q6_K, 6_16)
+    X(Q6_K, 6_16)                                                                                  \
+    X(IQ2_S, 7_16)                                                                                 \
+    X(IQ3_XXS, 6)                                                                                  \
+    X(IQ3_S, 5)
 
 #define BLOCKS_FORM(name, form)                                                                    \
     static void one_##form##_##name(float *dst, const struct tn_blocks *w, uint32_t row_begin,     \

@@ -33,6 +33,9 @@ static const struct blocks_type blocks_types[] = {
     {"Q4_K", TERN_LAYOUT_Q4_K, 256, 144, 2, {0, 2}, true},
     {"Q5_K", TERN_LAYOUT_Q5_K, 256, 176, 2, {0, 2}, true},
     {"Q6_K", TERN_LAYOUT_Q6_K, 256, 210, 1, {208, 0}, true},
+    {"IQ2_S", TERN_LAYOUT_IQ2_S, 256, 266, 1, {0, 0}, false},
+    {"IQ3_XXS", TERN_LAYOUT_IQ3_XXS, 256, 262, 1, {0, 0}, false},
+    {"IQ3_S", TERN_LAYOUT_IQ3_S, 256, 262, 1, {0, 0}, false},
 };
 #define N_BLOCKS_TYPES (sizeof blocks_types / sizeof blocks_types[0])
 

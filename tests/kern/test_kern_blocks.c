@@ -145,7 +145,8 @@ static void problem_fini(struct problem *p)
 /* Columns that share a scale, and whether there are minimums. */
 static uint32_t part_cols(uint32_t layout)
 {
-    return layout == TERN_LAYOUT_Q2_K || layout == TERN_LAYOUT_Q3_K || layout == TERN_LAYOUT_Q6_K
+    return layout == TERN_LAYOUT_Q2_K || layout == TERN_LAYOUT_Q3_K ||
+                   layout == TERN_LAYOUT_Q6_K || layout == TERN_LAYOUT_IQ2_S
                ? 16
                : 32;
 }

@@ -24,6 +24,7 @@
 #define FEW_INPUTS_16 4
 
 typedef int8x16_t vec;
+typedef uint8x16_t table;
 
 struct sum {
     int32x4_t v;
@@ -47,11 +48,9 @@ static TN_ALWAYS_INLINE int8x16_t sum_end(const struct sum *s, uint32_t bits)
     return vreinterpretq_s8_s32(s->v);
 }
 
-static TN_ALWAYS_INLINE int8x16_t table_of(int8x16_t codes)
+static TN_ALWAYS_INLINE int8x16_t table_of(int8x16_t codes, uint8x16_t entries)
 {
-    static const int8_t table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                     1,    13,   25,  38,  53,  69,  89,  113};
-    return vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_s8(codes));
+    return vreinterpretq_s8_u8(vqtbl1q_u8(entries, vreinterpretq_u8_s8(codes)));
 }
 
 static TN_ALWAYS_INLINE float32x4_t floats_of_halves(const uint8_t *p)

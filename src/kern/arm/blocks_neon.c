@@ -3,8 +3,8 @@
  * Products of matrices in blocks for NEON: a vector is 4 rows, a quarter of a tile.
  *
  * `smlal` adds products in int16, and each lane holds the sum of 8 columns: for codes below 16 at
- * most 8 * 15 * 128 = 15360, below 32 31744; for codes below 64, with scales of 16 columns, 4 * 63
- * * 128 = 32256.  Products of 8-bit codes are widened immediately.
+ * most 8 * 15 * 128 = 15360, below 32 31744.  Sums of codes below 64 are widened after 4 columns
+ * (4 * 63 * 128 = 32256), products of codes of 7 and 8 bits immediately.
  */
 #include <arm_neon.h>
 
@@ -27,6 +27,7 @@
 #define FEW_INPUTS_16 4
 
 typedef int8x16_t vec;
+typedef uint8x16_t table;
 
 /* For two rows each: sums of every fourth column, and the widened sums. */
 struct sum {
@@ -40,15 +41,24 @@ static TN_ALWAYS_INLINE void sum_zero(struct sum *s)
     s->total_low = s->total_high = vdupq_n_s32(0);
 }
 
-static TN_ALWAYS_INLINE void sum_add(struct sum *s, int8x16_t codes, const int8_t *at,
-                                     const uint32_t bits, uint32_t g, bool is_digit)
+static TN_ALWAYS_INLINE void sum_widen(struct sum *s)
 {
-    (void)g, (void)is_digit;
+    s->total_low = vpadalq_s16(s->total_low, s->low);
+    s->total_high = vpadalq_s16(s->total_high, s->high);
+    s->low = s->high = vdupq_n_s16(0);
+}
+
+static TN_ALWAYS_INLINE void sum_add(struct sum *s, int8x16_t codes, const int8_t *at,
+                                     const uint32_t bits, const uint32_t g, bool is_digit)
+{
+    (void)is_digit;
     const int8x16_t x = vreinterpretq_s8_u32(vdupq_n_u32(tn_load_u32(at)));
-    if (bits == 8) {
+    if (bits >= 7) {
         s->total_low = vpadalq_s16(s->total_low, vmull_s8(vget_low_s8(codes), vget_low_s8(x)));
         s->total_high = vpadalq_s16(s->total_high, vmull_high_s8(codes, x));
     } else {
+        if (bits == 6 && g == 4)
+            sum_widen(s);
         s->low = vmlal_s8(s->low, vget_low_s8(codes), vget_low_s8(x));
         s->high = vmlal_high_s8(s->high, codes, x);
     }
@@ -56,17 +66,15 @@ static TN_ALWAYS_INLINE void sum_add(struct sum *s, int8x16_t codes, const int8_
 
 static TN_ALWAYS_INLINE int8x16_t sum_end(const struct sum *s, const uint32_t bits)
 {
-    const int32x4_t sum = bits == 8
-                              ? vpaddq_s32(s->total_low, s->total_high)
-                              : vpaddq_s32(vpaddlq_s16(s->low), vpaddlq_s16(s->high));
-    return vreinterpretq_s8_s32(sum);
+    struct sum sum = *s;
+    if (bits < 7)
+        sum_widen(&sum);
+    return vreinterpretq_s8_s32(vpaddq_s32(sum.total_low, sum.total_high));
 }
 
-static TN_ALWAYS_INLINE int8x16_t table_of(int8x16_t codes)
+static TN_ALWAYS_INLINE int8x16_t table_of(int8x16_t codes, uint8x16_t entries)
 {
-    static const int8_t table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                     1,    13,   25,  38,  53,  69,  89,  113};
-    return vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_s8(codes));
+    return vreinterpretq_s8_u8(vqtbl1q_u8(entries, vreinterpretq_u8_s8(codes)));
 }
 
 static TN_ALWAYS_INLINE float32x4_t floats_of_halves(const uint8_t *p)

@@ -4,11 +4,11 @@
  *
  * `vpmaddubsw` multiplies unsigned codes and adds pairs.  16 bits hold the sums of several groups
  * of 4 columns: 8 groups for codes below 16 (8 * 2 * 15 * 128 = 30720), 4 below 32 (31744), 2 below
- * 64 (32256).  Codes of 8 bits are signed: their magnitude is multiplied by the input with its sign
- * changed where the code is negative (128 * 127 * 2 = 32512).  A digit of -128 cannot change its
- * sign; digits are multiplied by such codes in 16 bits, with `vpmaddwd`.  So are the codes of a
- * panel, which are widened once for all its inputs: two instructions for 16 products, not four for
- * 32, but without a change of signs, which few units can do.
+ * 64 (32256), 1 below 128 (32512).  Codes of 8 bits are signed: their magnitude is multiplied by
+ * the input with its sign changed where the code is negative (128 * 127 * 2 = 32512).  A digit of
+ * -128 cannot change its sign; digits are multiplied by such codes in 16 bits, with `vpmaddwd`.  So
+ * are the codes of a panel, which are widened once for all its inputs: two instructions for 16
+ * products, not four for 32, but without a change of signs, which few units can do.
  */
 #include <immintrin.h>
 
@@ -32,6 +32,7 @@
 #define FEW_INPUTS_16 3
 
 typedef __m256i vec;
+typedef __m128i table;
 
 /* Sums in 16 bits, two per row, and the widened sums. */
 struct sum {
@@ -69,7 +70,7 @@ static TN_ALWAYS_INLINE void sum_add(struct sum *s, __m256i codes, const int8_t 
                                      const uint32_t bits, const uint32_t g, const bool is_digit)
 {
     const __m256i x = _mm256_set1_epi32((int)tn_load_u32(at));
-    const uint32_t n_groups = bits <= 4 ? 8 : bits == 5 ? 4 : 2;
+    const uint32_t n_groups = bits <= 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
     if (bits == 8 && is_digit) {
         s->total = _mm256_add_epi32(s->total, _mm256_madd_epi16(even_bytes(codes), even_bytes(x)));
         s->total = _mm256_add_epi32(s->total, _mm256_madd_epi16(odd_bytes(codes), odd_bytes(x)));
@@ -96,11 +97,9 @@ static TN_ALWAYS_INLINE __m256i sum_end(const struct sum *s, const uint32_t bits
     return bits == 8 ? s->total : widened(s->total, s->pairs);
 }
 
-static TN_ALWAYS_INLINE __m256i table_of(__m256i codes)
+static TN_ALWAYS_INLINE __m256i table_of(__m256i codes, __m128i entries)
 {
-    const __m128i table = _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53,
-                                        69, 89, 113);
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), codes);
 }
 
 static TN_ALWAYS_INLINE __m256 floats_of_halves(const uint8_t *p)

@@ -27,6 +27,7 @@
 #include "base/bits.h"
 
 typedef __m512i vec;
+typedef __m128i table;
 
 struct sum {
     __m512i v;
@@ -50,13 +51,9 @@ static TN_ALWAYS_INLINE __m512i sum_end(const struct sum *s, uint32_t bits)
     return s->v;
 }
 
-/* tn_code_table plus 128. */
-static TN_ALWAYS_INLINE __m512i table_of(__m512i codes)
+static TN_ALWAYS_INLINE __m512i table_of(__m512i codes, __m128i entries)
 {
-    const __m128i table =
-        _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141, (char)153, (char)166,
-                      (char)181, (char)197, (char)217, (char)241);
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), codes);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(entries), codes);
 }
 
 static TN_ALWAYS_INLINE __m512 floats_of_halves(const uint8_t *p)

@@ -25,6 +25,7 @@
 #define FEW_INPUTS_16 3
 
 typedef __m256i vec;
+typedef __m128i table;
 
 struct sum {
     __m256i v;
@@ -48,13 +49,9 @@ static TN_ALWAYS_INLINE __m256i sum_end(const struct sum *s, uint32_t bits)
     return s->v;
 }
 
-/* tn_code_table plus 128. */
-static TN_ALWAYS_INLINE __m256i table_of(__m256i codes)
+static TN_ALWAYS_INLINE __m256i table_of(__m256i codes, __m128i entries)
 {
-    const __m128i table =
-        _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141, (char)153, (char)166,
-                      (char)181, (char)197, (char)217, (char)241);
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), codes);
 }
 
 static TN_ALWAYS_INLINE __m256 floats_of_halves(const uint8_t *p)

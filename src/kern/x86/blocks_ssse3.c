@@ -24,6 +24,7 @@
 #define FEW_INPUTS_16 3
 
 typedef __m128i vec;
+typedef __m128i table;
 
 /* Sums in 16 bits, two per row, and the widened sums. */
 struct sum {
@@ -55,7 +56,7 @@ static TN_ALWAYS_INLINE void sum_add(struct sum *s, __m128i codes, const int8_t 
                                      const uint32_t bits, const uint32_t g, const bool is_digit)
 {
     const __m128i x = _mm_set1_epi32((int)tn_load_u32(at));
-    const uint32_t n_groups = bits <= 4 ? 8 : bits == 5 ? 4 : 2;
+    const uint32_t n_groups = bits <= 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
     if (bits == 8 && is_digit) {
         s->total = _mm_add_epi32(s->total, _mm_madd_epi16(even_bytes(codes), even_bytes(x)));
         s->total = _mm_add_epi32(s->total, _mm_madd_epi16(odd_bytes(codes), odd_bytes(x)));
@@ -76,11 +77,9 @@ static TN_ALWAYS_INLINE __m128i sum_end(const struct sum *s, const uint32_t bits
     return bits == 8 ? s->total : widened(s->total, s->pairs);
 }
 
-static TN_ALWAYS_INLINE __m128i table_of(__m128i codes)
+static TN_ALWAYS_INLINE __m128i table_of(__m128i codes, __m128i entries)
 {
-    const __m128i table = _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53,
-                                        69, 89, 113);
-    return _mm_shuffle_epi8(table, codes);
+    return _mm_shuffle_epi8(entries, codes);
 }
 
 /* One multiplication corrects the exponent, whose range f16 does not share. */

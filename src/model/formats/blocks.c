@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The formats of matrices in blocks, as in GGUF files: twelve layouts with three precisions of the
- * input each.  The default is 8 bits for the layouts where that was measured to cost a trained
+ * The formats of matrices in blocks, as in GGUF files: fifteen layouts with three precisions of
+ * the input each.  The default is 8 bits for the layouts where that was measured to cost a trained
  * model less than 0.001 nats per token (bench/input_forms.py), else 16 bits; an engine may request
  * one of these or f32, the reference for both.
  */
@@ -107,3 +107,6 @@ FORMAT_ROWS(q3_k, Q3_K)
 FORMAT_ROWS(q4_k, Q4_K)
 FORMAT_ROWS(q5_k, Q5_K)
 FORMAT_ROWS(q6_k, Q6_K)
+FORMAT_ROWS(iq2_s, IQ2_S)
+FORMAT_ROWS(iq3_xxs, IQ3_XXS)
+FORMAT_ROWS(iq3_s, IQ3_S)

@@ -34,7 +34,10 @@
     X(q3_k)                                                                                        \
     X(q4_k)                                                                                        \
     X(q5_k)                                                                                        \
-    X(q6_k)
+    X(q6_k)                                                                                        \
+    X(iq2_s)                                                                                       \
+    X(iq3_xxs)                                                                                     \
+    X(iq3_s)
 
 #define TN_FORMAT_DECLARE(name) extern const struct tn_format tn_format_##name;
 TN_FORMAT_LIST(TN_FORMAT_DECLARE)
