@@ -117,6 +117,28 @@ static void say_kept(const struct tn_job *j)
                        : "");
 }
 
+/* Reports the blocks that take more bytes than in the source. */
+static void say_recoded(const struct tn_job *j)
+{
+    const struct tn_tensor_plan_row *first = NULL;
+    double source_bytes = 0, n_bytes = 0;
+    for (uint32_t i = 0; i < j->plan.n_tensors; i++) {
+        const struct tn_tensor_plan_row *t = &j->plan.tensors[i];
+        const struct tn_encoding *e = t->weight ? t->weight->encoding : NULL;
+        if (!e || !e->recode || t->file.layout != e->layout)
+            continue;
+        first = first ? first : t;
+        source_bytes += (double)t->file.rows * t->file.cols / e->unit * e->unit_bytes;
+        n_bytes += (double)tn_layout_size(t->file.layout, t->file.rows, t->file.cols);
+    }
+    if (first)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "matrices of types like %s are stored as codes, the first as %s: the same "
+                   "values in %.1f MB instead of %.1f",
+                   first->weight->type, tn_layout_name(first->file.layout), n_bytes * 1e-6,
+                   source_bytes * 1e-6);
+}
+
 /* Programs that requantise files of rotated weights may lose the keys that describe the rotation.
  * The model with rotated weights keeps alpha and beta in floats; its predecessor does not. */
 static void warn_of_lost_rotation(const struct tn_job *j)
@@ -185,6 +207,7 @@ static tern_status survey(struct tn_job *j)
         status = choose_pack(j);
     if (status != TERN_OK)
         return status;
+    say_recoded(j);
     say_kept(j);
     say_table(j);
     return TERN_OK;

@@ -247,6 +247,16 @@ static const struct tn_encoding encodings[] = {
     {TN_GGML_IQ2_BN, 0, "IQ2_BN", 0, 1, 0, TN_SCALE_F32, 0, iq2_bn, 0, false, NULL},
     {.type = TN_GGML_MXFP4, .name = "MXFP4", .unit = 32, .unit_bytes = 17,
      .layout = TERN_LAYOUT_Q5_0, .recode = tn_recode_mxfp4},
+    {.type = TN_GGML_IQ2_XXS, .name = "IQ2_XXS", .unit = 256, .unit_bytes = 66,
+     .layout = TERN_LAYOUT_IQ2_S, .recode = tn_recode_iq2_xxs},
+    {.type = TN_GGML_IQ2_XS, .name = "IQ2_XS", .unit = 256, .unit_bytes = 74,
+     .layout = TERN_LAYOUT_IQ2_S, .recode = tn_recode_iq2_xs},
+    {.type = TN_GGML_IQ2_S, .name = "IQ2_S", .unit = 256, .unit_bytes = 82,
+     .layout = TERN_LAYOUT_IQ2_S, .recode = tn_recode_iq2_s},
+    {.type = TN_GGML_IQ3_XXS, .name = "IQ3_XXS", .unit = 256, .unit_bytes = 98,
+     .layout = TERN_LAYOUT_IQ3_XXS, .recode = tn_recode_iq3_xxs},
+    {.type = TN_GGML_IQ3_S, .name = "IQ3_S", .unit = 256, .unit_bytes = 110,
+     .layout = TERN_LAYOUT_IQ3_S, .recode = tn_recode_iq3_s},
 #define BLOCKS(id, number, columns, n_bytes)                                                       \
     {.type = number, .name = #id, .unit = columns, .unit_bytes = n_bytes,                          \
      .layout = TERN_LAYOUT_##id},
@@ -304,6 +314,10 @@ const char *tn_encoding_refusal(uint32_t type)
     case TN_GGML_Q1_0:
         return "binary weights (-1 and +1, no 0) are not supported; of Bonsai take the "
                "Ternary-Bonsai files";
+    case TN_GGML_IQ1_S:
+    case TN_GGML_IQ1_M:
+        return "its weights would take twice the bits in a .tern file; take a file in IQ2_XXS or "
+               "larger, which loses less";
     case TN_GGML_IQ2_BN_R4:
         return "IQ2_BN with its rows interleaved for one program; take the IQ2_BN or I2_S file";
     default:

@@ -29,8 +29,8 @@
 typedef size_t tn_decode_trits_fn(int8_t *trits, float *scales, const uint8_t *src, size_t n,
                                   uint32_t unit);
 
-/* Writes n units as blocks of the encoding's layout, in the bytes of a GGUF file of that type.  A
- * scale that these cannot hold becomes infinite. */
+/* Writes n units as source blocks of the encoding's layout (kern/blocks.h).  A scale that these
+ * cannot hold becomes infinite. */
 typedef void tn_recode_fn(uint8_t *dst, const uint8_t *src, size_t n);
 
 /* The type of a unit's scale. */
@@ -73,6 +73,10 @@ void tn_encoding_floats(const struct tn_encoding *encoding, float *dst, const ui
 /* MXFP4, a byte for the exponent and 32 codes of 4 bits, as Q5_0: its values are -12 to 12 times a
  * power of 2, which is exact in f16 from 2^-24 to 2^15. */
 tn_recode_fn tn_recode_mxfp4;
+
+/* The types that index a grid (encodings_grid.c). */
+tn_recode_fn tn_recode_iq2_xxs, tn_recode_iq2_xs, tn_recode_iq2_s;
+tn_recode_fn tn_recode_iq3_xxs, tn_recode_iq3_s;
 
 /* The reason why tern does not read a type, and advice; NULL for supported types. */
 const char *tn_encoding_refusal(uint32_t type);

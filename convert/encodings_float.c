@@ -42,7 +42,7 @@ void tn_recode_mxfp4(uint8_t *dst, const uint8_t *src, size_t n)
 
 void tn_encoding_floats(const struct tn_encoding *e, float *dst, const uint8_t *src, size_t n)
 {
-    uint8_t tile[MOST_TILE_BYTES], block[Q5_0_BYTES];
+    uint8_t tile[MOST_TILE_BYTES], block[TN_MOST_SOURCE_BYTES];
     const struct tn_blocks w = {tile, 1, e->unit, e->layout};
     assert(tn_blocks_bytes(e->layout, 1, e->unit) <= sizeof tile);
     for (size_t i = 0; i < n; i++) {

@@ -5,6 +5,7 @@
  */
 #include "base/compiler.h"
 #include "base/error.h"
+#include "convert/gguf/gguf.h"
 #include "convert/stream.h"
 #include "kern/blocks.h"
 
@@ -19,7 +20,7 @@ static tern_status fail_scale(const struct tn_tensor_plan_row *t, const uint8_t 
     while (tn_blocks_are_finite(raw + block * tn_blocks_source_bytes(layout, cols), layout, 1,
                                 cols))
         block++;
-    if (t->weight->encoding->recode)
+    if (t->weight->encoding->type == TN_GGML_MXFP4)
         return tn_fail(err, TERN_UNSUPPORTED,
                        "tensor \"%s\": the scale of block %u of row %u is not in 2^-24 to 2^15, as "
                        "tern needs it for %s",

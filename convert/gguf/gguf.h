@@ -70,6 +70,13 @@ enum tn_gguf_type_id {
 #undef TN_GGUF_BLOCK_ENUM
     TN_GGML_F32 = 0,
     TN_GGML_F16 = 1,
+    TN_GGML_IQ2_XXS = 16,
+    TN_GGML_IQ2_XS = 17,
+    TN_GGML_IQ3_XXS = 18,
+    TN_GGML_IQ1_S = 19,
+    TN_GGML_IQ3_S = 21,
+    TN_GGML_IQ2_S = 22,
+    TN_GGML_IQ1_M = 29,
     TN_GGML_BF16 = 30,
     TN_GGML_TQ1_0 = 34,
     TN_GGML_TQ2_0 = 35,

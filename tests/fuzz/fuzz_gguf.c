@@ -99,7 +99,7 @@ static void make_seed(struct gguf_file *f, uint8_t *dst, uint32_t i)
     gguf_tensor(f, "output_norm.weight", TN_GGML_F32, 64, 0, 0);
     gguf_tensor(f, "blk.0.attn_q.weight", i < 2 ? TN_GGML_I2_S : TN_GGML_Q2_0, 128, 32, 64);
     gguf_tensor(f, "blk.0.attn_k.weight", i < 2 ? TN_GGML_IQ2_BN : TN_GGML_PQ2_0, 128, 2, 0);
-    gguf_tensor(f, "blk.0.attn_v.weight", TN_GGML_TQ2_0, 256, 1, 0);
+    gguf_tensor(f, "blk.0.attn_v.weight", i < 2 ? TN_GGML_TQ2_0 : TN_GGML_IQ3_S, 256, 1, 0);
     gguf_data(f, 0);
 }
 

@@ -24,6 +24,33 @@ BIGCODE = {"attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": 
            "mlp.c_proj": "ffn_down", "ln_1": "attn_norm", "ln_2": "ffn_norm"}
 
 
+def grid_block(kind, d, scales, signs):
+    """256 weights d * (2 * scale + 1) * sign, those of index 0 in every grid. 8 scales below 16, 32
+    bytes of 8 signs with an even number of negative ones."""
+    half, twice, none = struct.pack("<e", d), bytes(17 * s for s in scales), bytes(72)
+    words = [s << 28 | sum((signs[4 * j + k] & 127) << 7 * k for k in range(4))
+             for j, s in enumerate(scales)]
+    if kind == "IQ2_XXS":
+        return half + b"".join(struct.pack("<II", 0, w) for w in words)
+    if kind == "IQ2_XS":
+        return half + struct.pack("<32H", *((s & 127) << 9 for s in signs)) + twice
+    if kind == "IQ2_S":
+        return half + none[:32] + bytes(signs) + none[:8] + twice
+    if kind == "IQ3_XXS":
+        return half + none[:64] + struct.pack("<8I", *words)
+    return half + none + bytes(signs) + bytes(scales[j] | scales[j + 1] << 4 for j in (0, 2, 4, 6))
+
+
+def grid_twin(d, scales, signs):
+    """The same weights in Q8_0."""
+    data = b""
+    for j, s in enumerate(scales):
+        bits = int.from_bytes(bytes(signs[4 * j:4 * j + 4]), "little")
+        data += struct.pack("<e32b", d, *((2 * s + 1) * (1 - 2 * (bits >> k & 1))
+                                          for k in range(32)))
+    return data
+
+
 class Dense(Folder):
     def __init__(self, name):
         super().__init__(name, shared("reference", "dense", "models"))
@@ -197,6 +224,49 @@ class DenseTwins(command.TestCase):
                         "--name", "x", "--force")
                 self.ok("logits", scratch(out), "--ids", SHORT, "-o", scratch(out + ".f32"))
             self.assertEqual(read_bytes(scratch("a.tern.f32")), read_bytes(scratch("b.tern.f32")))
+
+    def grids(self, kind):
+        """tiny-qwen2 with random weights in a type with a grid, and the same weights in Q8_0."""
+        noise = random.Random(6)
+        even = [b for b in range(256) if bin(b).count("1") % 2 == 0]
+        keys, tensors = gguf.read(shared("reference", "dense", "gguf", "tiny-qwen2", "q8_0.gguf"))
+        ours, twins = [], []
+        for name, old, shape, data in tensors:
+            twin = data
+            if old == "Q8_0":
+                blocks = [(noise.choice((2.0 ** -24, 0.001, 0.004)), noise.choices(range(16), k=8),
+                           noise.choices(even, k=32)) for _ in range(shape[0] * shape[1] // 256)]
+                data = b"".join(grid_block(kind, *b) for b in blocks)
+                twin = b"".join(grid_twin(*b) for b in blocks)
+            ours.append((name, kind if old == "Q8_0" else old, shape, data))
+            twins.append((name, old, shape, twin))
+        return keys, ours, twins
+
+    def test_types_with_a_grid(self):
+        path, twin = scratch("grid.gguf"), scratch("grid-q8_0.gguf")
+        for kind in ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"):
+            keys, ours, twins = self.grids(kind)
+            gguf.write(path, keys, ours)
+            gguf.write(twin, keys, twins)
+            for source, out in ((path, "a.tern"), (twin, "b.tern")):
+                said = self.ok("convert", source, "-o", scratch(out), "--no-tokenizer",
+                               "--force").err
+                self.assertEqual(f"types like {kind} are stored as codes" in said, source == path)
+                self.ok("logits", scratch(out), "--ids", SHORT, "--inputs", "f32", "-o",
+                        scratch(out + ".f32"))
+            self.assertEqual(read_bytes(scratch("a.tern.f32")), read_bytes(scratch("b.tern.f32")))
+            self.ok("verify", scratch("a.tern"))
+
+    def test_bad_scale_of_a_grid(self):
+        path = scratch("bad-grid.gguf")
+        keys, tensors, _ = self.grids("IQ3_S")
+        at = next(i for i, t in enumerate(tensors) if t[0] == "blk.0.attn_q.weight")
+        name, kind, shape, data = tensors[at]
+        tensors[at] = (name, kind, shape, data[:111] + b"\x7c" + data[112:])
+        gguf.write(path, keys, tensors)
+        result = command.tern("convert", path, "-o", scratch("bad.tern"), "--no-tokenizer")
+        self.assertEqual(result.code, 5, result.err)
+        self.assertIn("a scale of block 0 of row 1 is not a finite number", result.err)
 
     def test_bad_mxfp4(self):
         path, words = scratch("bad.gguf"), "the scale of block 1 of row 0 is not in 2^-24 to 2^15"

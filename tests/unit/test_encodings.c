@@ -17,6 +17,7 @@
 #include "base/compiler.h"
 #include "base/half.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "convert/encodings.h"
 #include "convert/gguf/gguf.h"
 
@@ -409,6 +410,51 @@ static void mxfp4(void **state)
     }
 }
 
+/* The digests are of the f32 values that the Python package gguf 0.19.0 gives for these blocks, in
+ * which every index occurs. */
+static void types_with_a_grid(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t type;
+        const char *digest;
+    } rows[] = {
+        {TN_GGML_IQ2_XXS,
+         "e4978562964f08a5b46f892ffcbec759651c8e628cb938a941597b427ddf607a"},
+        {TN_GGML_IQ2_XS,
+         "d7ad88b74259c3f904e22d69d4ecf788899841d92a2c7bd272eeb18b42cef39f"},
+        {TN_GGML_IQ2_S,
+         "6e2c9c2e78c3888c859fbb7bfdd7a89c648a606253d0ab9f18507652c36299ed"},
+        {TN_GGML_IQ3_XXS,
+         "d9f99653c3e929ca89b3d12a63086d98b6632e78e2e3a38fe1bdf58ffef0b03d"},
+        {TN_GGML_IQ3_S,
+         "d508d8bda32b85801d021a130726c178c62b57ae6f83cb993f5ccc67b250e5b7"},
+    };
+    enum { N_BLOCKS = 512 };
+    static float values[N_BLOCKS * 256];
+    static uint8_t blocks[N_BLOCKS * 110];
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
+        const struct tn_encoding *e = tn_encoding_find(rows[i].type, 0, TERN_I2S_X86);
+        assert_non_null(e);
+        uint32_t random = 1;
+        for (size_t k = 0; k < N_BLOCKS * e->unit_bytes; k++) {
+            random = random * 1664525 + 1013904223;
+            blocks[k] = (uint8_t)(random >> 24);
+            if (k % e->unit_bytes == 1) {
+                blocks[k - 1] |= 1; /* d is neither 0 */
+                blocks[k] &= 0xBF;  /* nor infinite */
+            }
+        }
+        tn_encoding_floats(e, values, blocks, N_BLOCKS);
+        struct tn_sha256 sha;
+        char hex[TN_SHA256_HEX_BYTES];
+        tn_sha256_init(&sha);
+        tn_sha256_update(&sha, values, sizeof values);
+        tn_sha256_finish(&sha, hex);
+        assert_string_equal(hex, rows[i].digest);
+    }
+}
+
 static void types_are_read_or_refused_with_a_reason(void **state)
 {
     (void)state;
@@ -418,6 +464,7 @@ static void types_are_read_or_refused_with_a_reason(void **state)
     }
     assert_non_null(strstr(tn_encoding_refusal(TN_GGML_TL1), "I2_S"));
     assert_non_null(strstr(tn_encoding_refusal(TN_GGML_Q1_0), "binary"));
+    assert_non_null(strstr(tn_encoding_refusal(TN_GGML_IQ1_M), "IQ2_XXS"));
     assert_null(tn_encoding_find(TN_GGML_Q2_0, 32, TERN_I2S_X86));
 }
 
@@ -448,6 +495,7 @@ int main(void)
         cmocka_unit_test(blocks_of_256),
         cmocka_unit_test(six_bits),
         cmocka_unit_test(mxfp4),
+        cmocka_unit_test(types_with_a_grid),
         cmocka_unit_test(types_are_read_or_refused_with_a_reason),
         cmocka_unit_test(sizes_agree_with_the_reader),
     };
