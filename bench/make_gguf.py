@@ -19,10 +19,10 @@ usage: make_gguf.py OUT [--size NAME] [--type TYPE] [--layers N] [--vocab N] [--
 --draft-head adds that of the Qwen3.5 models, a further layer.
 
 Ternary types: q2_0 (groups of 64), q2_0_g128, tq2_0, tq1_0, i2_s; about 40 % of the weights are
-zero, as in trained models. Other types: q8_0, q6_k, q4_k, q4_0, and q4_k_m, which is q4_k with the
-matrices in q6_k that llama.cpp's mix of this name chooses. Without --tokenizer, which adds one of
-bytes and " the", convert with --no-tokenizer. Everything is streamed, memory stays below 100 MB;
-the same options give the same bytes."""
+zero, as in trained models. Other types: q8_0, q6_k, q4_k, q4_0, iq2_xxs, iq2_s, iq3_xxs, iq3_s,
+and q4_k_m, which is q4_k with the matrices in q6_k that llama.cpp's mix of this name chooses.
+Without --tokenizer, which adds one of bytes and " the", convert with --no-tokenizer. Everything is
+streamed, memory stays below 100 MB; the same options give the same bytes."""
 import argparse
 import dataclasses
 import struct
@@ -81,6 +81,10 @@ BLOCKS = {
     "q8_0": (8, 32, 34, ((0, 1.0),), 73.9),
     "q4_k": (12, 256, 144, ((0, 1.0), (2, 7.5)), 213.0),
     "q6_k": (14, 256, 210, ((208, 1.0),), 1366.0),
+    "iq2_xxs": (16, 256, 66, ((0, 1.0),), 53.5),
+    "iq2_s": (22, 256, 82, ((0, 1.0),), 56.4),
+    "iq3_xxs": (18, 256, 98, ((0, 1.0),), 142.4),
+    "iq3_s": (21, 256, 110, ((0, 1.0),), 140.0),
 }
 F32, F16 = 0, 1
 U32, I32, FLOAT, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
