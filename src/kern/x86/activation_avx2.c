@@ -21,29 +21,6 @@ static inline void store_first(float *p, __m256 v, int32_t n)
         _mm256_maskstore_ps(p, first_lanes(n), v);
 }
 
-/* max(so_far, |v|); ignores NaN, because the instruction returns its second operand then. */
-static inline __m256 max_abs(__m256 so_far, __m256 v)
-{
-    return _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), v), so_far);
-}
-
-static inline float reduce_max(__m256 v)
-{
-    __m128 a = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
-    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
-}
-
-/* rne(v) clamped to [-127, 127], as eight int8; NaN gives 127. */
-static inline __m128i round_i8(__m256 v)
-{
-    v = _mm256_min_ps(v, _mm256_set1_ps(127.0f));
-    v = _mm256_max_ps(v, _mm256_set1_ps(-127.0f));
-    __m256i q = _mm256_cvtps_epi32(v);
-    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
-    return _mm_packs_epi16(words, words);
-}
-
 /* May write past n: q has room up to the padding, which is zeroed last. */
 static inline void store_i8(int8_t *q, __m128i bytes)
 {

@@ -10,12 +10,6 @@
 #include "kern/x86/exp_avx512.h"
 #include "kern/x86/lanes_avx512.h"
 
-/* max(so_far, |v|); ignores NaN, because the instruction returns its second operand then. */
-static inline __m512 max_abs(__m512 so_far, __m512 v)
-{
-    return _mm512_max_ps(_mm512_abs_ps(v), so_far);
-}
-
 /* rne(v) clamped to [-127, 127]; NaN gives 127. */
 static inline __m128i round_i8(__m512 v)
 {

@@ -165,13 +165,6 @@ static TN_ALWAYS_INLINE void attn_pv(float *o, load8_fn *load8, const float *p, 
 ATTENTION(f32, 4)
 ATTENTION(f16, 2)
 
-static inline float reduce_max(__m256 v)
-{
-    __m128 a = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
-    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
-}
-
 float tn_max_f32_avx2(const float *x, uint32_t n)
 {
     __m256 max = _mm256_set1_ps(x[0]);

@@ -106,13 +106,6 @@ static void round_weights(struct factors *dst, const float *p, size_t p_stride, 
 
 ATTENTION_Q8_DEFINE(avx2)
 
-/* rne of eight values, clamped to +-127, as int16; NaN gives 127. */
-static inline __m128i round_i8(__m256 v)
-{
-    __m256i q = _mm256_cvtps_epi32(_mm256_max_ps(at_most(v, 127.0f), _mm256_set1_ps(-127.0f)));
-    return _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
-}
-
 void tn_kv_store_q8_avx2(void *dst, uint16_t *scales, const float *x, uint32_t dim)
 {
     int8_t *out = dst;
@@ -128,8 +121,7 @@ void tn_kv_store_q8_avx2(void *dst, uint16_t *scales, const float *x, uint32_t d
         __m256 used = _mm256_cmp_ps(scale, _mm256_setzero_ps(), _CMP_GT_OQ);
         for (uint32_t d = start; d < end; d += 8) {
             __m256 v = _mm256_div_ps(_mm256_loadu_ps(x + d), scale);
-            __m128i words = round_i8(_mm256_and_ps(used, v));
-            _mm_storel_epi64((__m128i *)(out + d), _mm_packs_epi16(words, words));
+            _mm_storel_epi64((__m128i *)(out + d), round_i8(_mm256_and_ps(used, v)));
         }
     }
 }

@@ -47,13 +47,7 @@ static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
 
 #define F16_MAX 65504.0f
 
-/* max(so_far, |v|) and min(v, limit); where the first operand is NaN the instructions return the
- * second. */
-static inline __m512 max_abs(__m512 so_far, __m512 v)
-{
-    return _mm512_max_ps(_mm512_abs_ps(v), so_far);
-}
-
+/* min(v, limit); NaN gives limit. */
 static inline __m512 at_most(__m512 v, float limit)
 {
     return _mm512_min_ps(v, _mm512_set1_ps(limit));

@@ -26,23 +26,10 @@ static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
         _mm256_maskstore_ps(p, first_lanes((int32_t)n), (__m256)v);
 }
 
-/* max(so_far, |v|) and min(v, limit); where the first operand is NaN the instructions return the
- * second. */
-static inline __m256 max_abs(__m256 so_far, __m256 v)
-{
-    return _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), v), so_far);
-}
-
+/* min(v, limit); NaN gives limit. */
 static inline __m256 at_most(__m256 v, float limit)
 {
     return _mm256_min_ps(v, _mm256_set1_ps(limit));
-}
-
-static inline float reduce_max(__m256 v)
-{
-    __m128 a = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
-    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
 }
 
 static inline int32_t reduce_add(__m128i v)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lane-order sums and masks for the AVX2 float kernels: two registers hold the 16 lanes of the LANE
- * ORDER (kern.h).  Only for *_avx2.c.
+ * Lane-order sums, maxima, rounding and masks for the AVX2 float kernels: two registers hold the 16
+ * lanes of the LANE ORDER (kern.h).  Only for *_avx2.c.
  */
 #ifndef TN_LANES_AVX2_H
 #define TN_LANES_AVX2_H
@@ -22,6 +22,29 @@ static inline __m256i first_lanes(int32_t n)
 static inline __m256 load_first(const float *p, int32_t n)
 {
     return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, first_lanes(n));
+}
+
+/* max(so_far, |v|); ignores NaN, because the instruction returns its second operand then. */
+static inline __m256 max_abs(__m256 so_far, __m256 v)
+{
+    return _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), v), so_far);
+}
+
+static inline float reduce_max(__m256 v)
+{
+    __m128 a = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
+}
+
+/* rne(v) clamped to [-127, 127], as eight int8; NaN gives 127. */
+static inline __m128i round_i8(__m256 v)
+{
+    v = _mm256_min_ps(v, _mm256_set1_ps(127.0f));
+    v = _mm256_max_ps(v, _mm256_set1_ps(-127.0f));
+    __m256i q = _mm256_cvtps_epi32(v);
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+    return _mm_packs_epi16(words, words);
 }
 
 /* The steps + 4, + 2 and + 1 of tn_tree_sum_f32. */

@@ -17,6 +17,12 @@ static inline __mmask16 tail_mask(uint32_t n)
     return (__mmask16)((1u << n % 16) - 1);
 }
 
+/* max(so_far, |v|); ignores NaN, because the instruction returns its second operand then. */
+static inline __m512 max_abs(__m512 so_far, __m512 v)
+{
+    return _mm512_max_ps(_mm512_abs_ps(v), so_far);
+}
+
 /* tn_tree_sum_f32 of one register. */
 static inline float tree_sum(__m512 v)
 {
