@@ -219,14 +219,15 @@ static tern_status repeat_once(struct bench *b, struct tern_session *s,
     if (workload->n_draft)
         return decode_drafts(b, s, workload, run, err);
     tern_status status = begin_workload(b, s, workload, run, &first, err);
-    if (status == TERN_OK && workload->decodes)
-        status = decode_run(s, first, p->n_new, run, err);
-    if (status == TERN_OK && workload->decodes)
-        tn_samples_add(&run->share, run->last_tok_s * 1e-9 / stream_gb_s *
-                                        (double)decode_bytes(s, p, workload, run));
-    if (status == TERN_OK && workload->decodes)
-        add_region_shares(run, s, subject_depth(workload), p->n_new, stream_gb_s);
-    return status;
+    if (status != TERN_OK || !workload->decodes)
+        return status;
+    status = decode_run(s, first, p->n_new, run, err);
+    if (status != TERN_OK)
+        return status;
+    tn_samples_add(&run->share, run->last_tok_s * 1e-9 / stream_gb_s *
+                                    (double)decode_bytes(s, p, workload, run));
+    add_region_shares(run, s, subject_depth(workload), p->n_new, stream_gb_s);
+    return TERN_OK;
 }
 
 /* Runs after the same prompt, or after equally many random rows, must produce the same ids. */

@@ -10,9 +10,7 @@
 #include "kern/pack.h"
 #include "measure/kernel_case_work.h"
 
-/* Matrix i of a layer, i < N_MATRICES. */
-#define N_MATRICES TN_N_MATRICES
-
+/* Matrix i of a layer, i < TN_N_MATRICES. */
 static const struct tn_ternary *matrix_of(const struct tn_case_work *w, uint32_t i_layer,
                                           uint32_t i)
 {
@@ -39,7 +37,7 @@ static uint64_t each_matrix(struct tn_case_work *w, const struct tn_kernels *k, 
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < TN_MIN(n_layers, tn_case_config(w)->n_layer); i++)
-        for (uint32_t j = 0; j < N_MATRICES; j++) {
+        for (uint32_t j = 0; j < TN_N_MATRICES; j++) {
             const struct tn_ternary *m = matrix_of(w, i, j);
             if (tn_case_is_stopped(w))
                 return bytes;
@@ -168,7 +166,7 @@ static bool scaled_matrix(struct tn_case_work *w, struct tn_scaled_ternary *out)
     *out = w->model->weights.layers[0].matrices[0].t;
     if (out->scales && out->w.layout == TERN_LAYOUT_T2)
         return true;
-    for (uint32_t j = 0; j < N_MATRICES && w->size.with_stand_ins; j++) {
+    for (uint32_t j = 0; j < TN_N_MATRICES && w->size.with_stand_ins; j++) {
         const struct tn_ternary *m = matrix_of(w, 0, j);
         if (m->layout != TERN_LAYOUT_T2 || tn_n_scales(m->rows, m->cols, m->cols) > w->widest)
             continue;

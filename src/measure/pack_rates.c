@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/bits.h"
+#include "base/arena.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "measure/bench.h"
@@ -64,21 +64,12 @@ static void prepare_input(struct product *p)
         p->kernels->quant_x16(p->input, ones, COLS);
 }
 
-static void *take(unsigned char **next, size_t n_bytes)
+static void layout(struct product *p, struct tn_arena *arena, uint32_t n_threads)
 {
-    void *part = *next;
-    *next += tn_align_up(n_bytes, 64);
-    return part;
-}
-
-static size_t layout(struct product *p, unsigned char *memory, uint32_t n_threads)
-{
-    unsigned char *next = memory;
-    p->weights = take(&next, (size_t)N_RUNS * TERN_T2_RUN_BYTES);
-    p->scales = take(&next, (size_t)ROWS * (COLS / GROUP) * sizeof *p->scales);
-    p->input = take(&next, TN_MAX(TN_LUT_BYTES(COLS), TN_X16_BYTES(COLS)));
-    p->dst = take(&next, (size_t)n_threads * TERN_T2_BAND_ROWS * sizeof *p->dst);
-    return (size_t)(next - memory);
+    p->weights = tn_arena_take(arena, (size_t)N_RUNS * TERN_T2_RUN_BYTES);
+    p->scales = tn_arena_take(arena, (size_t)ROWS * (COLS / GROUP) * sizeof *p->scales);
+    p->input = tn_arena_take(arena, TN_MAX(TN_LUT_BYTES(COLS), TN_X16_BYTES(COLS)));
+    p->dst = tn_arena_take(arena, (size_t)n_threads * TERN_T2_BAND_ROWS * sizeof *p->dst);
 }
 
 tern_status tern_measure_packs(struct tern_pack_rates *out, struct tern_engine *engine,
@@ -86,23 +77,24 @@ tern_status tern_measure_packs(struct tern_pack_rates *out, struct tern_engine *
 {
     const uint32_t n_threads = tn_team_n_threads(engine->team);
     struct product p = {.kernels = &engine->kernels, .int8_inputs = int8_inputs};
-    const size_t n_bytes = layout(&p, NULL, n_threads);
-    unsigned char *memory = tn_pages_reserve(n_bytes);
+    struct tn_arena arena = {0};
+    layout(&p, &arena, n_threads);
+    const size_t n_bytes = arena.used;
+    arena = (struct tn_arena){.base = tn_pages_reserve(n_bytes), .capacity = n_bytes};
     *out = (struct tern_pack_rates){0};
     tn_ok(err);
-    if (!memory || !tn_pages_commit(memory, n_bytes)) {
-        if (memory)
-            tn_pages_release(memory, n_bytes);
+    if (!arena.base || !tn_pages_commit(arena.base, n_bytes)) {
+        tn_pages_release(arena.base, n_bytes);
         return tn_fail(err, TERN_MEMORY, "no memory for %zu MiB to measure products",
                        n_bytes >> 20);
     }
-    memset(memory, 0x55, n_bytes); /* touches real pages, not the zero page; valid codes */
-    layout(&p, memory, n_threads);
+    memset(arena.base, 0x55, n_bytes); /* touches real pages, not the zero page; valid codes */
+    layout(&p, &arena, n_threads);
     prepare_input(&p);
     for (int i = 0; i < N_ROUNDS; i++) { /* the best of a few, in turn */
         out->fast_gw_s = TN_MAX(out->fast_gw_s, rate_of(&p, engine->team, TERN_LAYOUT_T2));
         out->small_gw_s = TN_MAX(out->small_gw_s, rate_of(&p, engine->team, TERN_LAYOUT_T5));
     }
-    tn_pages_release(memory, n_bytes);
+    tn_pages_release(arena.base, n_bytes);
     return TERN_OK;
 }
