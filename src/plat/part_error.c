@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "plat/plat_os.h"
 
 /* Length of the folder's path before the last separator; 0: there is none. */
@@ -22,13 +23,12 @@ static size_t folder_length(const char *path)
 tern_status tn_os_fail_part(struct tern_error *err, const char *part, unsigned long code,
                             bool is_folder_missing)
 {
-    static const char suffix[] = ".part";
-    const size_t n_suffix = sizeof suffix - 1, n = strlen(part);
     char *name = tn_copy_text(part);
     if (!name)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
-    if (n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0)
-        name[n - n_suffix] = '\0';
+    const size_t n_stem = tn_text_n_stem(name, ".part");
+    if (n_stem)
+        name[n_stem] = '\0';
     const size_t n_folder = folder_length(name);
     tern_status status =
         is_folder_missing && n_folder > 0

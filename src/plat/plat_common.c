@@ -72,6 +72,16 @@ bool tn_has_line(void)
     return n > 0 && memchr(stdin_buffer.bytes + stdin_buffer.next, '\n', n) != NULL;
 }
 
+/* The status of a read, with a message. */
+static tern_status judge_read(enum tn_os_read result, const char *name, struct tern_error *err)
+{
+    if (result == TN_OS_READ_INTERRUPTED)
+        return tn_fail(err, TERN_INTERRUPTED, "%s: interrupted while reading", name);
+    if (result == TN_OS_READ_FAILED) /* the message is written */
+        return err ? err->status : TERN_INPUT;
+    return TERN_OK;
+}
+
 static tern_status append_limited(struct tn_buf *buf, const char *bytes, size_t n,
                                   const char *name, size_t max_bytes, struct tern_error *err)
 {
@@ -113,12 +123,8 @@ tern_status tn_file_read_all(char **data, size_t *n_bytes, const char *path, siz
     do {
         char part[16384];
         n = 0;
-        enum tn_os_read result = tn_os_stream_read(stream, path, part, sizeof part, &n, err);
-        if (result == TN_OS_READ_INTERRUPTED)
-            status = tn_fail(err, TERN_INTERRUPTED, "%s: interrupted while reading", path);
-        else if (result == TN_OS_READ_FAILED)
-            status = err ? err->status : TERN_INPUT;
-        else
+        status = judge_read(tn_os_stream_read(stream, path, part, sizeof part, &n, err), path, err);
+        if (!status)
             status = append_limited(&buf, part, n, path, max_bytes, err);
     } while (!status && n > 0);
     tn_os_stream_close(stream);
@@ -158,13 +164,9 @@ tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
     tern_status status;
     size_t n;
     do {
-        enum tn_os_read result = fill_stdin(err);
+        status = judge_read(fill_stdin(err), name, err);
         n = stdin_buffer.n - stdin_buffer.next;
-        if (result == TN_OS_READ_INTERRUPTED)
-            status = tn_fail(err, TERN_INTERRUPTED, "%s: interrupted while reading", name);
-        else if (result == TN_OS_READ_FAILED)
-            status = err ? err->status : TERN_INPUT;
-        else
+        if (!status)
             status = append_limited(&buf, stdin_buffer.bytes + stdin_buffer.next, n, name,
                                     max_bytes, err);
         stdin_buffer.next = stdin_buffer.n;

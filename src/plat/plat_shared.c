@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text_match.h"
 #include "plat/plat.h"
 #include "plat/plat_os.h"
 
@@ -26,9 +27,9 @@ const char *tn_path_name(const char *path)
 char *tn_path_stem(const char *path, const char *suffix)
 {
     char *name = tn_copy_text(tn_path_name(path));
-    const size_t n = name ? strlen(name) : 0, n_suffix = strlen(suffix);
-    if (n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0)
-        name[n - n_suffix] = '\0';
+    const size_t n_stem = name ? tn_text_n_stem(name, suffix) : 0;
+    if (n_stem)
+        name[n_stem] = '\0';
     return name;
 }
 

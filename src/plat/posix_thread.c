@@ -247,15 +247,7 @@ uint64_t tn_random_seed(void)
 static uint64_t status_bytes(const char *status, const char *key)
 {
     const char *found = strstr(status, key);
-    if (!found)
-        return 0;
-    found += strlen(key);
-    while (*found == ' ' || *found == '\t')
-        found++;
-    uint64_t kib = 0;
-    for (; *found >= '0' && *found <= '9' && kib < UINT64_MAX >> 16; found++)
-        kib = kib * 10 + (uint64_t)(*found - '0');
-    return kib * 1024;
+    return found ? strtoull(found + strlen(key), NULL, 10) * 1024 : 0;
 }
 
 static _Atomic int kept_status = -1;
