@@ -164,12 +164,6 @@ static tern_status make_room(struct tern_embedder *e, size_t n_ids, struct tern_
     return tern_session_create(&e->session, e->engine, e->model, &params, err);
 }
 
-static void clear_sum(struct tern_embedder *e)
-{
-    for (uint32_t i = 0; i < e->hidden; i++)
-        e->sum[i] = 0;
-}
-
 /* Adds the states [n][hidden] of positions [at, at + n) of a text of n_ids, according to the
  * pooling. */
 static void pool_states(struct tern_embedder *e, const float *states, size_t at, size_t n,
@@ -211,7 +205,7 @@ tern_status tern_embed_begin(struct tern_embedder *e, const uint32_t *ids, size_
     tern_status status = make_room(e, n_ids, err);
     if (status != TERN_OK)
         return status;
-    clear_sum(e);
+    memset(e->sum, 0, e->hidden * sizeof *e->sum);
     e->ids = ids;
     e->n_ids = n_ids;
     e->at = 0;
@@ -322,7 +316,7 @@ static tern_status embed_together(struct tern_embedder *e, const struct tern_emb
     const float *states = e->states;
     tern_status status = eval_together(e, texts, n, ids, err);
     for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
-        clear_sum(e);
+        memset(e->sum, 0, e->hidden * sizeof *e->sum);
         pool_states(e, states, 0, texts[i].n_ids, texts[i].n_ids);
         states += texts[i].n_ids * e->hidden;
         status = write_normalised(e, dst + (size_t)i * tern_embedder_dim(e), err);

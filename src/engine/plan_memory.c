@@ -153,13 +153,13 @@ static uint32_t longest_of(struct cost c, uint64_t budget, uint32_t want)
 static uint32_t longest_context(const struct tern_plan_model *model, uint32_t n_threads,
                                 enum tern_kv kv, uint64_t budget, uint32_t want)
 {
-    uint32_t n = 0;
     if (has_rings(model, want)) {
-        n = longest_of(cost_of(model, n_threads, kv, want), budget, want);
-        want = has_rings(model, n) ? n : model->rings.above;
+        const uint32_t n = longest_of(cost_of(model, n_threads, kv, want), budget, want);
+        if (has_rings(model, n))
+            return n;
+        want = model->rings.above;
     }
-    return has_rings(model, n) ? n
-                               : longest_of(cost_of(model, n_threads, kv, want), budget, want);
+    return longest_of(cost_of(model, n_threads, kv, want), budget, want);
 }
 
 /* Threads that may exist at once. */
