@@ -118,6 +118,12 @@ static void run_layer(struct tn_forward *f, uint32_t i_layer)
     layer->ffn->run(f, layer);
 }
 
+/* After a layer: whether the evaluation continues. */
+static bool goes_on(const struct tn_forward *f, const struct tn_layer *layer)
+{
+    return !f->is_stopping && (!f->after_layer || f->after_layer(f->after_layer_arg, layer));
+}
+
 bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
 {
     assert(batch->n_rows >= 1 && "callers make no empty batches");
@@ -128,9 +134,8 @@ bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
     count_batch(f);
     tn_embed(f, batch->ids);
     for (uint32_t i = 0; i < f->weights->config->n_layer; i++) {
-        const struct tn_layer *layer = &f->weights->layers[i];
         run_layer(f, i);
-        if (f->is_stopping || (f->after_layer && !f->after_layer(f->after_layer_arg, layer)))
+        if (!goes_on(f, &f->weights->layers[i]))
             return false;
     }
     if (batch->n_wanted || batch->states) {
@@ -174,13 +179,14 @@ bool tn_forward_draft(struct tn_forward *f, const struct tn_batch *batch, const 
     join_inputs(f, layer, states);
     tn_multiply(f, f->s.draft_input, NULL, 2 * c->hidden, &fc, 1);
     run_layer(f, c->n_layer);
-    if (!f->is_stopping && f->after_layer && !f->after_layer(f->after_layer_arg, layer))
-        return false;
-    tn_norm_state(f, last, f->s.h + (size_t)(batch->n_rows - 1) * c->hidden, &norm);
-    if (batch->n_wanted)
-        tn_output(f);
+    const bool is_whole = goes_on(f, layer);
+    if (is_whole) {
+        tn_norm_state(f, last, f->s.h + (size_t)(batch->n_rows - 1) * c->hidden, &norm);
+        if (batch->n_wanted)
+            tn_output(f);
+    }
     f->final_norm = NULL;
-    return !f->is_stopping;
+    return is_whole && !f->is_stopping;
 }
 
 void tn_forward_prepare(struct tn_forward *f)
