@@ -338,12 +338,15 @@ static bool put_value(struct reader *r, json_t *value)
     int failed = 0;
     if (!value)
         return refuse_memory(r);
-    if (!parent)
+    if (!parent) {
         r->root = value;
-    else if (json_is_array(parent))
+    } else if (json_is_array(parent)) {
         failed = json_array_append_new(parent, value);
-    else
+    } else {
+        if (r->wide && r->wide->value == json_object_get(parent, r->key.data))
+            r->wide->value = NULL; /* replaced by a member of the same name, and freed */
         failed = json_object_set_new_nocheck(parent, r->key.data, value);
+    }
     return !failed || refuse_memory(r);
 }
 

@@ -253,6 +253,37 @@ static void large_whole_numbers_become_real_ones_alone(void **state)
         }
 }
 
+/* A large number that a later member of the same name replaces is not in the tree any more. */
+static void replaced_large_numbers_are_forgotten(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_kept;
+    } cases[] = {
+        {"{\"n\": 18446744073709551615}", true},
+        {"{\"n\": 1, \"n\": 18446744073709551615}", true},
+        {"{\"n\": 9223372036854775808, \"n\": 18446744073709551615}", true},
+        {"{\"n\": 18446744073709551615, \"m\": 1}", true},
+        {"[{\"n\": 18446744073709551615}, {\"n\": 1}]", true},
+        {"{\"n\": 18446744073709551615, \"n\": 1}", false},
+        {"{\"n\": 18446744073709551615, \"n\": 3e19}", false},
+        {"{\"n\": 18446744073709551615, \"n\": 1, \"n\": 3e19}", false},
+        {"{\"n\": 18446744073709551615, \"n\": {}}", false},
+        {"{\"n\": 18446744073709551615, \"n\": [[1]]}", false},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        struct tn_json_wide wide = {.name = "n"};
+        json_t *root;
+        const char *json = cases[i].text;
+        assert_int_equal(tn_json_load_wide(&root, &wide, "j", json, strlen(json), 0, NULL), 0);
+        assert_int_equal(wide.value != NULL, cases[i].is_kept);
+        if (cases[i].is_kept)
+            assert_true(wide.whole == UINT64_MAX);
+        json_decref(root);
+    }
+}
+
 static void numbers_that_json_does_not_have_become_text(void **state)
 {
     (void)state;
@@ -335,6 +366,7 @@ int main(void)
         cmocka_unit_test(errors_of_the_text_stay_errors_of_the_text),
         cmocka_unit_test(values_are_those_of_jansson),
         cmocka_unit_test(large_whole_numbers_become_real_ones_alone),
+        cmocka_unit_test(replaced_large_numbers_are_forgotten),
         cmocka_unit_test(numbers_that_json_does_not_have_become_text),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(the_locale_does_not_matter),
