@@ -313,6 +313,24 @@ static void test_searches_are_linear(void **state)
     }
 }
 
+/* Arguments are looked up by name for each field and each item. */
+static void test_named_arguments_are_charged(void **state)
+{
+    (void)state;
+    static const char *const begins[] = {"{{ ('{z}' * 1000000).format(a=1",
+                                         "{{ range(1000000) | map('tojson'"};
+    static const char *const ends[] = {",z=1) }}", ") | list | length }}"};
+    for (size_t i = 0; i < TN_COUNT_OF(begins); i++) {
+        struct tn_buf source = {0};
+        tn_buf_append_text(&source, begins[i]);
+        for (size_t k = 0; k < 20000; k++)
+            tn_buf_printf(&source, ",a%zu=1", k);
+        tn_buf_append_text(&source, ends[i]);
+        expect_limit(source.data, source.n_bytes);
+        tn_buf_fini(&source);
+    }
+}
+
 /* Indexing counts characters from the start of a string, so the step limit stops it. */
 static void test_indexing_is_charged(void **state)
 {
@@ -555,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_goldens),        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_searches_are_linear),
+        cmocka_unit_test(test_named_arguments_are_charged),
         cmocka_unit_test(test_indexing_is_charged),
         cmocka_unit_test(test_names_are_charged),
         cmocka_unit_test(test_many_members),

@@ -407,5 +407,5 @@ struct tn_jvalue tn_jrun_filter(struct tn_jrun *run, struct tn_jname name, struc
     if (!filter)
         return tn_jrun_fail(run, TERN_UNSUPPORTED, "the filter \"%.*s\" is not supported",
                             (int)TN_MIN(name.n, (size_t)40), name.text);
-    return run->status == TERN_OK ? filter(run, v, args) : v;
+    return tn_jrun_step(run, args->n_keywords / 8) ? filter(run, v, args) : v;
 }

@@ -64,6 +64,7 @@ static const struct tn_jvalue *value_of(struct formatter *f, const char *field, 
         }
     if (is_positional(field, n))
         return positional(f, field, n);
+    tn_jrun_step(f->run, f->args->n_keywords / 8);
     for (size_t i = 0; i < f->args->n_keywords; i++) {
         const struct tn_jname name = f->args->keywords[i].name;
         if (name.n == n && memcmp(name.text, field, n) == 0)
