@@ -36,11 +36,13 @@ static bool names_type(const json_t *names, const char *type)
     return tn_json_list_has(names, type);
 }
 
-/* Charges a visit.  false: too few steps are left; then none are. */
-static bool spend(uint64_t *steps)
+/* Charges a visit, and finding the schema that a reference (or NULL) names.  false: too few steps
+ * are left; then none are. */
+static bool spend(uint64_t *steps, const char *reference)
 {
-    const bool has_steps = *steps > STEPS_OF_A_VISIT;
-    *steps -= has_steps ? STEPS_OF_A_VISIT : *steps;
+    const uint64_t n = STEPS_OF_A_VISIT + (reference ? strlen(reference) / 4 : 0);
+    const bool has_steps = *steps > n;
+    *steps -= has_steps ? n : *steps;
     return has_steps;
 }
 
@@ -52,7 +54,7 @@ static bool allows(const json_t *s, const json_t *root, const char *type, uint32
     const char *reference = json_string_value(json_object_get(s, "$ref"));
     const json_t *value = json_object_get(s, "enum");
     const bool is_text = strcmp(type, "string") == 0;
-    if (!spend(steps))
+    if (!spend(steps, reference))
         return false;
     if (reference)
         return n_left > 0 &&
@@ -85,7 +87,7 @@ static bool is_allowed(struct tn_schema_compiler *c, const json_t *s, const char
 
 static bool visit(struct tn_schema_compiler *c)
 {
-    return spend(&c->limits.steps) ||
+    return spend(&c->limits.steps, NULL) ||
            tn_schema_refuse(c, TERN_LIMIT, "the schema is too complex: it takes too many steps");
 }
 
