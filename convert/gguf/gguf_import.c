@@ -70,7 +70,7 @@ static tern_status find_architecture(struct importer *i)
     const char *name = tn_gguf_text(i->source->gguf, "general.architecture", &n);
     if (!name)
         return tn_fail(i->err, TERN_INPUT,
-                       "key \"general.architecture\" is missing, or no text: tern does not know "
+                       "key \"general.architecture\" is missing or not a text: tern does not know "
                        "what this file is");
     i->out->family = tn_family_of_gguf(name, &i->arch);
     i->values.arch = name;

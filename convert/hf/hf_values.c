@@ -133,8 +133,8 @@ static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind
             return TERN_OK;
         }
     if (!type)
-        return tn_fail(values->err, TERN_INPUT, CONFIG ": \"layer_types\" has no text for layer %u",
-                       layer);
+        return tn_fail(values->err, TERN_INPUT,
+                       CONFIG ": \"layer_types\"[%u] is missing or not a text", layer);
     return tn_fail(values->err, TERN_UNSUPPORTED,
                    CONFIG ": \"layer_types\"[%u] is \"%.40s\", which is not supported", layer,
                    type);

@@ -78,7 +78,7 @@ static tern_status parse_shape(struct tn_source_tensor *t, const char *file, con
                                const json_t *shape, struct tern_error *err)
 {
     if (!json_is_array(shape))
-        return tn_fail(err, TERN_INPUT, "%s: tensor \"%s\": \"shape\" is missing or no array",
+        return tn_fail(err, TERN_INPUT, "%s: tensor \"%s\": \"shape\" is missing or not an array",
                        file, name);
     if (json_array_size(shape) > TN_ST_MAX_RANK)
         return tn_fail(err, TERN_INPUT, "%s: tensor \"%s\": %zu dimensions, at most %u are allowed",

@@ -25,7 +25,7 @@ static void list(const struct tn_known_models *models)
 static tern_status ask_model(struct tn_known_model **row, const struct tn_known_models *models,
                              struct tern_error *err)
 {
-    static const char unknown[] = "There is no such number and no such name.\n";
+    static const char unknown[] = "No model has this number or name.\n";
     struct tn_buf answer = {0};
     tern_status status = tn_ask_line(&answer, "Which one (number or name)? ", err);
     if (status == TERN_OK) {

@@ -102,8 +102,8 @@ static tern_status refused(const struct attempt *a, const struct tn_url *url, in
                        a->repository, endpoint, a->repository, endpoint);
     if (status == 403)
         return tn_fail(err, TERN_NETWORK,
-                       "%s: the hub refuses it (status 403): accept its licence at %s/%s with the "
-                       "account of the token in HF_TOKEN (%s/settings/tokens)",
+                       "%s: the hub refuses access (status 403): accept its licence at %s/%s with "
+                       "the account of the token in HF_TOKEN (%s/settings/tokens)",
                        a->repository, endpoint, a->repository, endpoint);
     if (status == 404)
         return tn_fail(err, TERN_NETWORK,

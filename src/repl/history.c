@@ -156,11 +156,11 @@ static tern_status check(const char *data, size_t n, const char *path, struct te
     for (size_t i = 0; i < n; i++)
         n_lines += data[i] == '\n';
     if (nul)
-        return tn_fail(err, TERN_INPUT, "%s: is no history of messages: byte %zu is 0", path,
+        return tn_fail(err, TERN_INPUT, "%s: not a history of messages: byte %zu is 0", path,
                        (size_t)(nul - data));
     if (n_lines > TN_HISTORY_ENTRIES)
         return tn_fail(err, TERN_INPUT,
-                       "%s: is no history of messages: it has %zu lines, at most %d are kept", path,
+                       "%s: not a history of messages: it has %zu lines, at most %d are kept", path,
                        n_lines, TN_HISTORY_ENTRIES);
     return tn_ok(err);
 }

@@ -418,7 +418,7 @@ class Damage(command.TestCase):
                 ("moe_intermediate_size", 128, 5, "makes it [128, 256]"),
                 ("sliding_window", 0, 5, "allowed are 1 to"),
                 ("layer_types", ["sliding_attention", "round"], 6, '"layer_types"[1] is "round"'),
-                ("layer_types", ["sliding_attention"], 5, '"layer_types" has no text for layer 1'),
+                ("layer_types", ["sliding_attention"], 5, '"layer_types"[1] is missing or not a text'),
                 ("first_k_dense_replace", 1, 5, "allowed are 0 to 0"),
                 ("num_shared_experts", 1, 5, "allowed are 0 to 0"),
                 ("moe_router_enable_expert_bias", True, 6, "is not supported"),

@@ -224,7 +224,7 @@ class OnATerminal(command.TestCase):
                 t.expect(rb"1  first .*2  second .*\? ")
                 for wrong in (b"3\n", b"\n", b"fir\n", b"-1\n"):
                     t.send(wrong)
-                    t.expect(rb"no such number and no such name.*\? ")
+                    t.expect(rb"No model has this number or name.*\? ")
                 t.send(answer)
                 t.expect(b"leaves\r\n> ")
                 t.send(b"/config\n")
