@@ -55,19 +55,19 @@ static TN_ALWAYS_INLINE void t2_band(int32_t *dst, const struct tn_ternary *w, u
                                      const uint8_t *lut, uint8_t *unpacked)
 {
     const uint32_t n_tiles = t2_band_tiles(w, row), n_runs = t2_runs(w);
+    struct tiles tiles = tiles_at(w, row, 0, TN_PREFETCH_OF(T2_I8), unpacked);
     memset(dst, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *dst);
     for (uint32_t i = 0, n; i < n_runs; i += n) {
         struct wide s[TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS][PARTS];
         memset(s, 0, sizeof s);
         n = TN_MIN(n_runs - i, WIDE_RUNS);
-        for (uint32_t k = i; k < i + n; k++, lut += RUN_BATCHES * BATCH_BYTES) {
-            const struct tiles tiles =
-                tiles_at(w, row, k * TERN_T2_COL_ALIGN, TN_PREFETCH_OF(T2_I8), unpacked);
+        for (uint32_t k = 0; k < n; k++, next_run(&tiles, n_tiles)) {
             for (uint32_t t = 0; t < n_tiles; t++) {
                 const struct tile tile = tile_at(&tiles, t);
                 for (uint32_t part = 0; part < PARTS; part++)
                     t2_add_part(&s[t][part], tile.codes, part, lut, tile.lines);
             }
+            lut += RUN_BATCHES * BATCH_BYTES;
         }
         for (uint32_t t = 0; t < n_tiles; t++)
             for (uint32_t part = 0; part < PARTS; part++)

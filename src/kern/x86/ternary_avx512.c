@@ -213,18 +213,18 @@ static TN_ALWAYS_INLINE void t2_band(int32_t *dst, const struct tn_ternary *w, u
                                      const uint8_t *lut, uint8_t *unpacked)
 {
     const uint32_t n_tiles = t2_band_tiles(w, row), n_runs = t2_runs(w);
+    struct tiles tiles = tiles_at(w, row, 0, TN_PREFETCH_OF(T2_I8), unpacked);
     memset(dst, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *dst);
     for (uint32_t i = 0, n; i < n_runs; i += n) {
         struct wide s[TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS];
         memset(s, 0, sizeof s);
         n = TN_MIN(n_runs - i, WIDE_RUNS);
-        for (uint32_t k = i; k < i + n; k++, lut += RUN_TABLE_BYTES) {
-            const struct tiles tiles =
-                tiles_at(w, row, k * TERN_T2_COL_ALIGN, TN_PREFETCH_OF(T2_I8), unpacked);
+        for (uint32_t k = 0; k < n; k++, next_run(&tiles, n_tiles)) {
             for (uint32_t t = 0; t < n_tiles; t++) {
                 const struct tile tile = tile_at(&tiles, t);
                 t2_add_run(&s[t], tile.codes, lut, tile.lines);
             }
+            lut += RUN_TABLE_BYTES;
         }
         for (uint32_t t = 0; t < n_tiles; t++)
             flush(dst + TERN_T2_TILE_ROWS * t, &s[t], bias_of_runs(n));
