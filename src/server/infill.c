@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
 
 #define NEAR_IDS 2048u  /* of the texts around the gap */
@@ -40,26 +39,10 @@ bool tn_infill_check(const struct tn_task *task, int status, struct tn_refusal *
 
 /* ---- ids ---- */
 
-static bool add_ids(struct tern_ids *to, const uint32_t *ids, size_t n, struct tn_refusal *r)
-{
-    if (n > to->capacity - to->n) {
-        const size_t capacity = 2 * to->capacity + n + 64;
-        uint32_t *more = tn_realloc(to->ids, capacity * sizeof *more);
-        if (!more)
-            return tn_refuse_memory(r);
-        to->ids = more;
-        to->capacity = capacity;
-    }
-    if (n > 0)
-        memcpy(to->ids + to->n, ids, n * sizeof *ids);
-    to->n += n;
-    return true;
-}
-
 /* Does nothing without an id. */
 static bool add_id(struct tern_ids *to, uint32_t id, struct tn_refusal *r)
 {
-    return id == TERN_NO_ID || add_ids(to, &id, 1, r);
+    return id == TERN_NO_ID || tn_task_add_ids(to, &id, 1, r);
 }
 
 /* Special tokens are not parsed: the texts are files. */
@@ -168,7 +151,7 @@ static bool encode_parts(const struct tn_task *task, const struct tn_infill_gap 
 static bool add_part(struct tn_task *task, uint32_t id, const struct tern_ids *part,
                      struct tn_refusal *r)
 {
-    return add_id(&task->ids, id, r) && add_ids(&task->ids, part->ids, part->n, r);
+    return add_id(&task->ids, id, r) && tn_task_add_ids(&task->ids, part->ids, part->n, r);
 }
 
 static bool join(struct tn_task *task, const struct parts *p, struct tn_refusal *r)

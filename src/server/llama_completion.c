@@ -247,10 +247,8 @@ static bool prepare_infill(struct tn_task *task, struct tn_refusal *r)
 
 static bool read_infill(struct tn_task *task, struct tn_refusal *r)
 {
-    struct tn_infill_gap gap;
     task->gen.fills_in = true;
-    return tn_infill_check(task, 501, r) && read_common(task, r) &&
-           read_gap(&gap, task->body, r);
+    return tn_infill_check(task, 501, r) && read_common(task, r);
 }
 
 void tn_route_infill(struct tn_server *server, struct tn_conn *conn)

@@ -268,14 +268,6 @@ void tn_route_messages(struct tn_server *server, struct tn_conn *conn)
     tn_task_answer(server, conn, &messages_format, read_for_answer, prepare);
 }
 
-static bool read_for_count(struct tn_task *task, struct tn_refusal *r)
-{
-    const bool is_good = read_request(task, r);
-    task->gen.n_choices = 0;
-    task->gen.streams = false;
-    return is_good;
-}
-
 static void end_count(struct tn_task *task, struct tn_buf *out)
 {
     tn_buf_printf(out, "{\"input_tokens\":%zu}", task->ids.n);
@@ -284,7 +276,7 @@ static void end_count(struct tn_task *task, struct tn_buf *out)
 /* Counts the ids of a conversation; computes nothing. */
 void tn_route_messages_count(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_task_format format = {.error = tn_anthropic_error,
-                                                 .end_answer = end_count};
-    tn_task_answer(server, conn, &format, read_for_count, prepare);
+    static const struct tn_task_format format = {
+        .is_of_prompt = true, .error = tn_anthropic_error, .end_answer = end_count};
+    tn_task_answer(server, conn, &format, read_request, prepare);
 }

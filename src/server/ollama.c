@@ -9,7 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/alloc.h"
 #include "plat/plat.h"
 #include "server/answer_schema.h"
 #include "server/choice.h"
@@ -269,15 +268,13 @@ static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
     }
     const size_t skip = prompt->n > 0 && prompt->ids[0] == all.ids[0] &&
                         tern_tokenizer_is_special(tern_model_tokenizer(model), all.ids[0]);
-    const size_t n_moved = all.n - skip, n = n_moved + prompt->n;
-    uint32_t *ids = tn_realloc(all.ids, (n + 1) * sizeof *ids);
-    if (!ids) {
+    const size_t n_moved = all.n - skip;
+    if (!tn_task_add_ids(&all, prompt->ids + skip, prompt->n - skip, r)) {
         tern_ids_free(&all);
-        return tn_refuse_memory(r);
+        return false;
     }
-    memcpy(ids + all.n, prompt->ids + skip, (prompt->n - skip) * sizeof *ids);
     tern_ids_free(prompt);
-    *prompt = (struct tern_ids){.ids = ids, .n = n, .capacity = n + 1};
+    *prompt = all;
     task->marks.n_system += task->marks.n_system ? (uint32_t)n_moved : 0;
     task->marks.n_turn += task->marks.n_turn ? (uint32_t)n_moved : 0;
     return true;

@@ -485,14 +485,6 @@ void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
 
 #define ESCAPED 6u /* JSON bytes per byte of text */
 
-static bool read_for_text(struct tn_task *task, struct tn_refusal *r)
-{
-    const bool is_good = read_request(task, r);
-    task->gen.n_choices = 0;
-    task->gen.streams = false;
-    return is_good;
-}
-
 static void end_text(struct tn_task *task, struct tn_buf *out)
 {
     struct tn_refusal refusal;
@@ -512,7 +504,7 @@ static void end_text(struct tn_task *task, struct tn_buf *out)
 /* Answers with the prompt of a conversation; computes nothing. */
 void tn_route_apply_template(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_task_format format = {.error = tn_openai_error,
-                                                 .end_answer = end_text};
-    tn_task_answer(server, conn, &format, read_for_text, tn_chat_prepare);
+    static const struct tn_task_format format = {
+        .is_of_prompt = true, .error = tn_openai_error, .end_answer = end_text};
+    tn_task_answer(server, conn, &format, read_request, tn_chat_prepare);
 }

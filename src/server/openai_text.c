@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
 #include "server/infill.h"
 #include "server/json_out.h"
@@ -32,16 +31,6 @@ static bool holds_number(const json_t *list)
     return false;
 }
 
-static bool push_id(struct tern_ids *ids, uint32_t id)
-{
-    uint32_t *more = tn_grow(ids->ids, sizeof *more, ids->n, &ids->capacity);
-    if (!more)
-        return false;
-    ids->ids = more;
-    ids->ids[ids->n++] = id;
-    return true;
-}
-
 static bool add_part(struct tn_task *task, struct tern_ids *ids, const json_t *part,
                      struct tn_refusal *r)
 {
@@ -53,7 +42,7 @@ static bool add_part(struct tn_task *task, struct tern_ids *ids, const json_t *p
         return tn_refuse(r, 400, "prompt",
                          "\"prompt\": an entry is neither a text nor an id below %u",
                          n_vocab);
-    return push_id(ids, (uint32_t)id) || tn_refuse_memory(r);
+    return tn_task_add_ids(ids, &(uint32_t){(uint32_t)id}, 1, r);
 }
 
 /* [12, 34, "text", 56]: ids, and texts that are encoded in place. */

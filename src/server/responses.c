@@ -419,14 +419,6 @@ void tn_route_responses(struct tn_server *server, struct tn_conn *conn)
 
 /* ---- number of input tokens ---- */
 
-static bool read_for_count(struct tn_task *task, struct tn_refusal *r)
-{
-    const bool is_good = read_request(task, r);
-    task->gen.n_choices = 0;
-    task->gen.streams = false;
-    return is_good;
-}
-
 static void end_count(struct tn_task *task, struct tn_buf *out)
 {
     tn_buf_printf(out, "{\"object\":\"response.input_tokens\",\"input_tokens\":%zu}",
@@ -436,7 +428,7 @@ static void end_count(struct tn_task *task, struct tn_buf *out)
 /* Counts the ids of a prompt; computes nothing. */
 void tn_route_responses_count(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_task_format format = {.error = tn_openai_error,
-                                                 .end_answer = end_count};
-    tn_task_answer(server, conn, &format, read_for_count, prepare);
+    static const struct tn_task_format format = {
+        .is_of_prompt = true, .error = tn_openai_error, .end_answer = end_count};
+    tn_task_answer(server, conn, &format, read_request, prepare);
 }

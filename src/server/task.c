@@ -130,6 +130,19 @@ bool tn_task_encode(const struct tn_task *task, struct tern_ids *ids, const char
            tn_refuse_memory(refusal);
 }
 
+bool tn_task_add_ids(struct tern_ids *ids, const uint32_t *more, size_t n,
+                     struct tn_refusal *refusal)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t *grown = tn_grow(ids->ids, sizeof *grown, ids->n, &ids->capacity);
+        if (!grown)
+            return tn_refuse_memory(refusal);
+        ids->ids = grown;
+        ids->ids[ids->n++] = more[i];
+    }
+    return true;
+}
+
 static bool check_prompts(const struct tn_task *task, uint32_t n_choices,
                           struct tn_refusal *refusal)
 {
@@ -399,10 +412,17 @@ void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
 {
     struct tn_refusal refusal;
     struct tn_task *task = tn_task_new(server, conn, format);
-    if (task && read(task, &refusal))
-        tn_task_start(task, prepare);
-    else if (task)
+    if (!task)
+        return;
+    if (!read(task, &refusal)) {
         tn_task_refuse(task, &refusal);
+        return;
+    }
+    if (format->is_of_prompt) {
+        task->gen.n_choices = 0;
+        task->gen.streams = false;
+    }
+    tn_task_start(task, prepare);
 }
 
 /* ---- messages of the engine ---- */

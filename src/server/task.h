@@ -83,6 +83,7 @@ struct tn_task_format {
     const char *heartbeat;   /* sent in a stream after a pause; may be NULL */
     void (*write_heartbeat)(struct tn_task *task); /* one that is not constant; may be NULL */
     bool streams_arguments;  /* tool call arguments are streamed in pieces */
+    bool is_of_prompt; /* the answer is about the prompt: nothing is computed or streamed */
     tn_error_fn *error;
     /* Stream events: after the head (may be NULL); a choice has more output; it has ended (may be
      * NULL); an error. */
@@ -176,6 +177,9 @@ bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refus
  * refused, out of memory. */
 bool tn_task_encode(const struct tn_task *task, struct tern_ids *ids, const char *text, size_t n,
                     uint32_t flags, struct tn_refusal *refusal);
+/* The same for n ids. */
+bool tn_task_add_ids(struct tern_ids *ids, const uint32_t *more, size_t n,
+                     struct tn_refusal *refusal);
 
 static inline const struct tern_tokenizer *tn_task_tokenizer(const struct tn_task *task)
 {
