@@ -245,18 +245,16 @@ static const struct tn_encoding encodings[] = {
     {TN_GGML_PTQ1_0, 0, "PTQ1_0", 128, 0, 28, TN_SCALE_F16, 26, ptq1_0, 0, false, NULL},
     {TN_GGML_IQ1_BN, 0, "IQ1_BN", 0, 1, 0, TN_SCALE_F16, 0, iq1_bn, 0, false, NULL},
     {TN_GGML_IQ2_BN, 0, "IQ2_BN", 0, 1, 0, TN_SCALE_F32, 0, iq2_bn, 0, false, NULL},
-    {.type = TN_GGML_MXFP4, .name = "MXFP4", .unit = 32, .unit_bytes = 17,
-     .layout = TERN_LAYOUT_Q5_0, .recode = tn_recode_mxfp4},
-    {.type = TN_GGML_IQ2_XXS, .name = "IQ2_XXS", .unit = 256, .unit_bytes = 66,
-     .layout = TERN_LAYOUT_IQ2_S, .recode = tn_recode_iq2_xxs},
-    {.type = TN_GGML_IQ2_XS, .name = "IQ2_XS", .unit = 256, .unit_bytes = 74,
-     .layout = TERN_LAYOUT_IQ2_S, .recode = tn_recode_iq2_xs},
-    {.type = TN_GGML_IQ2_S, .name = "IQ2_S", .unit = 256, .unit_bytes = 82,
-     .layout = TERN_LAYOUT_IQ2_S, .recode = tn_recode_iq2_s},
-    {.type = TN_GGML_IQ3_XXS, .name = "IQ3_XXS", .unit = 256, .unit_bytes = 98,
-     .layout = TERN_LAYOUT_IQ3_XXS, .recode = tn_recode_iq3_xxs},
-    {.type = TN_GGML_IQ3_S, .name = "IQ3_S", .unit = 256, .unit_bytes = 110,
-     .layout = TERN_LAYOUT_IQ3_S, .recode = tn_recode_iq3_s},
+#define RECODED(id, columns, n_bytes, to, fn)                                                      \
+    {.type = TN_GGML_##id, .name = #id, .unit = columns, .unit_bytes = n_bytes,                    \
+     .layout = TERN_LAYOUT_##to, .recode = fn},
+    RECODED(MXFP4, 32, 17, Q5_0, tn_recode_mxfp4)
+    RECODED(IQ2_XXS, 256, 66, IQ2_S, tn_recode_iq2_xxs)
+    RECODED(IQ2_XS, 256, 74, IQ2_S, tn_recode_iq2_xs)
+    RECODED(IQ2_S, 256, 82, IQ2_S, tn_recode_iq2_s)
+    RECODED(IQ3_XXS, 256, 98, IQ3_XXS, tn_recode_iq3_xxs)
+    RECODED(IQ3_S, 256, 110, IQ3_S, tn_recode_iq3_s)
+#undef RECODED
 #define BLOCKS(id, number, columns, n_bytes)                                                       \
     {.type = number, .name = #id, .unit = columns, .unit_bytes = n_bytes,                          \
      .layout = TERN_LAYOUT_##id},

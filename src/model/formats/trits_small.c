@@ -67,20 +67,16 @@ PRODUCT(mul_x16, tn_format_t2_x16.mul_panel)
 PRODUCT(mul_x8, tn_format_t2_x16.coarse->mul_panel)
 PRODUCT(mul_f32, tn_format_t2_x16.exact->mul_one)
 
-static void mul_i8_one(const struct tn_mul *m)
-{
-    tn_format_t2_i8.mul_one(m);
-}
+/* A product of T2 that takes T5, too. */
+#define SAME_PRODUCT(name, of_t2)                                                                  \
+    static void name(const struct tn_mul *m)                                                       \
+    {                                                                                              \
+        of_t2(m);                                                                                  \
+    }
 
-static void mul_x16_few(const struct tn_mul *m)
-{
-    tn_format_t2_x16.mul_few(m);
-}
-
-static void mul_x8_few(const struct tn_mul *m)
-{
-    tn_format_t2_x16.coarse->mul_few(m);
-}
+SAME_PRODUCT(mul_i8_one, tn_format_t2_i8.mul_one)
+SAME_PRODUCT(mul_x16_few, tn_format_t2_x16.mul_few)
+SAME_PRODUCT(mul_x8_few, tn_format_t2_x16.coarse->mul_few)
 
 static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
                        const struct tn_worker *worker)
