@@ -72,8 +72,6 @@ static const struct choices *choices_of(enum tn_prefetch_name name)
         return &lists;
     case TN_PREFETCH_C2:
         return &batches;
-    case TN_PREFETCH_PLANES:
-    case TN_PREFETCH_PLANES_FEW:
     case TN_PREFETCH_VALUES:
         return &rows;
     default:

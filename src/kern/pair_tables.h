@@ -91,8 +91,10 @@ static void c2_add_batch(struct wide (*sums)[4], uint32_t n_blocks,
         memset(p, 0, sizeof p);
 #pragma GCC unroll 8
         for (uint32_t k = 0; k < BATCH_COLS; k += 2) {
-            if (k % PARTS == 0)
-                c2_request(batches, k + b % PARTS, b / PARTS * 64);
+            if (k % PARTS == 0) {
+                const struct c2_line line = {k + b % PARTS, b / PARTS * 64};
+                c2_request(batches, line, line);
+            }
             add_columns(p, col[k] + b * PART_ROWS, col[k + 1] + b * PART_ROWS,
                         tables + k / 2 * PAIR_BYTES);
         }
@@ -117,7 +119,7 @@ static TN_ALWAYS_INLINE void gemv_c2(int32_t *dst, const struct c2_list *list, u
     struct c2_batch batches[C2_BATCHES];
 
     memset(dst, 0, n_rows * sizeof *dst);
-    c2_first_batches(batches, list, BATCH_COLS);
+    c2_first_batches(batches, list, BATCH_COLS, n_blocks * 64);
     uint32_t n_batches = 0;
     for (uint32_t i = 0; i < list->n_cols; i += BATCH_COLS) {
         if (n_batches == 0)

@@ -39,6 +39,36 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct tn_plane_row
            (ahead - p->n_rows) * tn_plane_row_bytes(p->cols, plane_bits(bits, i_plane));
 }
 
+/* The lines to request while row i is multiplied. */
+struct plane_lines {
+    const uint8_t *far, *l2, *l1;
+};
+
+static TN_ALWAYS_INLINE struct plane_lines plane_lines(const struct tn_plane_rows *p, uint32_t bits,
+                                                       uint32_t i_plane, uint32_t i,
+                                                       uint32_t used_bytes,
+                                                       struct tn_prefetch ahead)
+{
+    return (struct plane_lines){plane_row_ahead(p, bits, i_plane, i, used_bytes, ahead.far),
+                                plane_row_ahead(p, bits, i_plane, i, used_bytes, ahead.l2),
+                                plane_row_ahead(p, bits, i_plane, i, used_bytes, ahead.l1)};
+}
+
+/* Lines that were requested before. */
+static TN_ALWAYS_INLINE struct plane_lines no_lines(const uint8_t *row)
+{
+    return (struct plane_lines){row, row, row};
+}
+
+static TN_ALWAYS_INLINE void request_lines(const struct plane_lines *lines, size_t offset,
+                                           struct tn_prefetch ahead)
+{
+    if (ahead.far)
+        __builtin_prefetch(lines->far + offset, 0, 2);
+    tn_request_l2(lines->l2 + offset, ahead);
+    tn_request_l1(lines->l1 + offset, ahead);
+}
+
 /* Skips n columns, a multiple of TN_PLANE_COLS. */
 static TN_ALWAYS_INLINE void plane_skip(struct tn_plane_rows *p, uint32_t bits, uint32_t n)
 {

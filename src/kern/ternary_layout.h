@@ -119,13 +119,6 @@ static inline void c2_fill_batch(struct c2_batch *batch, const struct c2_list *l
                         i, list->n_cols);
 }
 
-static inline void c2_first_batches(struct c2_batch batches[C2_BATCHES],
-                                    const struct c2_list *list, uint32_t n)
-{
-    for (uint32_t k = 0; k < C2_BATCHES; k++)
-        c2_fill_batch(&batches[k], list, n, k * n);
-}
-
 /* Advances past the batch that began at index i. */
 static inline void c2_next_batches(struct c2_batch batches[C2_BATCHES],
                                    const struct c2_list *list, uint32_t n, uint32_t i)
@@ -137,13 +130,32 @@ static inline void c2_next_batches(struct c2_batch batches[C2_BATCHES],
     c2_fill_batch(&batches[C2_MAX_AHEAD], list, n, i + C2_BATCHES * n);
 }
 
-/* Requests one line of each of two later batches: that at `offset` in column k. */
-static TN_ALWAYS_INLINE void c2_request(const struct c2_batch batches[C2_BATCHES], uint32_t k,
-                                        uint32_t offset)
+/* Takes the first batches of n columns and requests the lines that c2_request does not reach;
+ * n_bytes: of a column. */
+static inline void c2_first_batches(struct c2_batch batches[C2_BATCHES],
+                                    const struct c2_list *list, uint32_t n, uint32_t n_bytes)
 {
     const struct tn_prefetch ahead = TN_PREFETCH_OF(C2);
-    tn_request_l2(batches[ahead.l2].col[k] + offset, ahead);
-    tn_request_l1(batches[ahead.l1].col[k] + offset, ahead);
+    for (uint32_t k = 0; k < C2_BATCHES; k++)
+        c2_fill_batch(&batches[k], list, n, k * n);
+    for (uint32_t k = 0; k < ahead.l2 && list->n_cols > 0; k++)
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t offset = 0; offset < n_bytes; offset += 64)
+                tn_request_l2(batches[k].col[i] + offset, ahead);
+}
+
+/* A line of a batch. */
+struct c2_line {
+    uint32_t col, offset;
+};
+
+/* Requests a line of each of two later batches, one into either cache. */
+static TN_ALWAYS_INLINE void c2_request(const struct c2_batch batches[C2_BATCHES],
+                                        struct c2_line l2, struct c2_line l1)
+{
+    const struct tn_prefetch ahead = TN_PREFETCH_OF(C2);
+    tn_request_l2(batches[ahead.l2].col[l2.col] + l2.offset, ahead);
+    tn_request_l1(batches[ahead.l1].col[l1.col] + l1.offset, ahead);
 }
 
 #endif

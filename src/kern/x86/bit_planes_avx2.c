@@ -77,15 +77,15 @@ static TN_ALWAYS_INLINE __m256i add_wide(__m256i sum, __m256i pairs)
 }
 
 /* Eight partial sums of the row for one input. */
-static TN_ALWAYS_INLINE __m256i low_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
-                                         const struct digits *x)
+static TN_ALWAYS_INLINE __m256i low_sums(uint32_t bits, const uint8_t *row,
+                                         const struct plane_lines *lines, const struct digits *x)
 {
     const uint32_t line = TN_PLANE_COLS * bits / 8;
     __m256i low = _mm256_setzero_si256();
     uint32_t g = 0;
     for (; g + 2 <= x->n_groups; g += 2) {
         for (uint32_t i = 0; i < 2 * line; i += 64)
-            tn_request_at(ahead + g * line + i, TN_PREFETCH_OF(PLANES));
+            request_lines(lines, g * line + i, TN_PREFETCH_OF(PLANES));
         const int8_t *values = x->low + g * TN_PLANE_COLS;
         low = add_wide(low, _mm256_add_epi16(
                                 group(bits, row + g * line, values),
@@ -161,7 +161,7 @@ static TN_ALWAYS_INLINE void few_low_sums(__m256i *sums, uint32_t bits, const st
     for (; g + 2 <= n_groups; g += 2) {
         for (uint32_t plane = 0; plane < (bits == 5 ? 2u : 1u); plane++)
             for (uint32_t i = 0; i < group_bytes(bits, plane, 2); i += 64)
-                tn_request_at(at->ahead[plane] + group_bytes(bits, plane, g) + i,
+                request_lines(&at->lines[plane], group_bytes(bits, plane, g) + i,
                               TN_PREFETCH_OF(PLANES));
         const int8_t *values = x->low + g * TN_PLANE_COLS;
         add_groups(sums, bits, at, g, together, values, sizeof *x, n);
@@ -186,7 +186,7 @@ static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const struct
 {
     __m256i low[PLANES_TOGETHER];
     if (n == 1 && bits != 5)
-        low[0] = low_sums(bits, at->row[0], at->ahead[0], x);
+        low[0] = low_sums(bits, at->row[0], &at->lines[0], x);
     else
         few_low_sums(low, bits, at, x, n);
 #pragma GCC unroll 4

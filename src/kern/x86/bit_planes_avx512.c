@@ -167,8 +167,8 @@ static TN_ALWAYS_INLINE __m512i total(const struct fields *sum, uint32_t bits)
 
 /* v[k]: 16 partial sums of row k. */
 static TN_ALWAYS_INLINE void row_sums(__m512i *v, uint32_t n_rows, uint32_t bits,
-                                      const uint8_t *const *row, const uint8_t *const *ahead,
-                                      const struct digits *x)
+                                      const uint8_t *const *row,
+                                      const struct plane_lines *lines, const struct digits *x)
 {
     const uint32_t line = GROUP_COLS * bits / 8;
     struct fields low[ROWS], high[ROWS];
@@ -182,7 +182,7 @@ static TN_ALWAYS_INLINE void row_sums(__m512i *v, uint32_t n_rows, uint32_t bits
         const uint32_t at = c / GROUP_COLS * line;
         for (uint32_t k = 0; k < n_rows; k++)
             for (uint32_t i = 0; i < line; i += 64)
-                tn_request_at(ahead[k] + at + i, TN_PREFETCH_OF(PLANES));
+                request_lines(&lines[k], at + i, TN_PREFETCH_OF(PLANES));
         add_columns(low, n_rows, bits, row, at, true, x->low + c);
     }
     for (uint32_t k = 0; k < n_rows; k++)
@@ -235,14 +235,14 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct tn_pl
         split(s, bits, x + c, TN_MIN(CHUNK_COLS, padded - c));
         for (uint32_t i = 0; i < p.n_rows; i += ROWS) {
             __m512i v[ROWS];
-            const uint8_t *row[ROWS], *ahead[ROWS];
+            const uint8_t *row[ROWS];
+            struct plane_lines lines[ROWS];
             find_rows(row, &p, bits, 0, i);
             for (uint32_t k = 0; k < ROWS; k++)
-                ahead[k] = plane_row_ahead(&p, bits, 0, TN_MIN(i + k, p.n_rows - 1),
-                                           s->cols * bits / 8,
-                                           tn_request_distance(TN_PREFETCH_OF(PLANES)));
+                lines[k] = plane_lines(&p, bits, 0, TN_MIN(i + k, p.n_rows - 1),
+                                       s->cols * bits / 8, TN_PREFETCH_OF(PLANES));
             for (uint32_t k = 0; k < ROWS; k += TOGETHER(bits))
-                row_sums(v + k, TOGETHER(bits), bits, row + k, ahead + k, s);
+                row_sums(v + k, TOGETHER(bits), bits, row + k, lines + k, s);
             store_totals(dst, v, i, p.n_rows, c == 0);
         }
     }
@@ -314,27 +314,26 @@ static TN_ALWAYS_INLINE void load_codes(__m512i codes[2], uint32_t bits, const u
     codes[1] = _mm512_and_si512(codes[1], mask);
 }
 
-/* Rows in the planes of 4 bits and of 1 bit, and the lines to prefetch meanwhile, in memory order
+/* Rows in the planes of 4 bits and of 1 bit, and the lines to request meanwhile, in memory order
  * rather than in order of use, because the following rows are stored in memory order. */
 struct few_lines {
     const uint8_t *codes[ROWS], *ones[ROWS];
-    const uint8_t *next_codes, *next_ones;
+    struct plane_lines next_codes, next_ones;
 };
 
 static TN_ALWAYS_INLINE void find_lines(struct few_lines *l, const struct tn_plane_rows *p,
                                         uint32_t bits, uint32_t i, uint32_t n_cols)
 {
     const bool is_dense = !p->rows && n_cols >= p->cols;
-    const uint32_t distance = tn_request_distance(TN_PREFETCH_OF(PLANES_FEW));
     find_rows(l->codes, p, bits, 0, i);
     find_rows(l->ones, p, bits, bits == 5, i);
-    l->next_codes = l->codes[0];
-    l->next_ones = l->ones[0];
+    l->next_codes = no_lines(l->codes[0]);
+    l->next_ones = no_lines(l->ones[0]);
     if (is_dense && bits != 1)
-        l->next_codes = plane_row_ahead(p, bits, 0, i, n_cols / 2, distance);
+        l->next_codes = plane_lines(p, bits, 0, i, n_cols / 2, TN_PREFETCH_OF(PLANES_FEW));
     if (is_dense && bits != 4)
-        l->next_ones = plane_row_ahead(p, bits, bits == 5, i, n_cols / (bits == 5 ? 2 : 8),
-                                       distance);
+        l->next_ones = plane_lines(p, bits, bits == 5, i, n_cols / (bits == 5 ? 2 : 8),
+                                   TN_PREFETCH_OF(PLANES_FEW));
 }
 
 /* v[t][k]: 16 partial sums of row k and the low digits of input t, for n_rows rows from k on and n
@@ -344,8 +343,10 @@ static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
                                           uint32_t first, const uint32_t n_rows, const uint32_t n)
 {
     const int8_t *x = s->low;
-    const uint8_t *next_codes = l->next_codes + 64 * first * s->n_steps;
-    const uint8_t *next_ones = l->next_ones + 16 * first * s->n_steps;
+    const uint32_t first_step = first * s->n_steps;
+    struct tn_prefetch ahead = TN_PREFETCH_OF(PLANES_FEW);
+    if (n > 2) /* more products: the instructions of more requests would cost more */
+        ahead.far = ahead.l1 = 0;
     __m512i sum[TN_PLANE_MAX_X][ROWS];
 #pragma GCC unroll 8
     for (uint32_t t = 0; t < n; t++)
@@ -357,9 +358,9 @@ static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
 #pragma GCC unroll 4
         for (uint32_t k = 0; k < n_rows; k++) {
             if (bits != 1)
-                tn_request_at(next_codes + 64 * (n_rows * i + k), TN_PREFETCH_OF(PLANES_FEW));
+                request_lines(&l->next_codes, 64 * (first_step + n_rows * i + k), ahead);
             if (bits != 4 && k == 0 && (n_rows * i) % 4 == 0)
-                tn_request_at(next_ones + 16 * n_rows * i, TN_PREFETCH_OF(PLANES_FEW));
+                request_lines(&l->next_ones, 16 * (first_step + n_rows * i), ahead);
             load_codes(codes[k], bits, l->codes[first + k] + 64 * i, l->ones[first + k] + 16 * i);
         }
 #pragma GCC unroll 8

@@ -30,10 +30,11 @@ _Static_assert(TN_PLANE_MAX_X * sizeof(struct digits) <= TN_PLANE_SCRATCH_BYTES,
 
 /* Splits 16 activations; returns whether one has a high digit. */
 typedef bool split_16_fn(int8_t *low, int8_t *high, const int16_t *x);
-/* The start of a row, and of the lines to prefetch meanwhile, in the planes of its codes: one
- * plane, or two for codes of 5 bits. */
+/* The start of a row, and the lines to request meanwhile, in the planes of its codes: one plane, or
+ * two for codes of 5 bits. */
 struct row_at {
-    const uint8_t *row[2], *ahead[2];
+    const uint8_t *row[2];
+    struct plane_lines lines[2];
 };
 
 /* sums[k], k < n: one row times the groups of x[k]. */
@@ -83,11 +84,11 @@ static TN_ALWAYS_INLINE void sums_of_few(int32_t sums[PLANES_TOGETHER], uint32_t
 static TN_ALWAYS_INLINE struct row_at find_row(const struct tn_plane_rows *p, uint32_t bits,
                                                uint32_t i, uint32_t n_cols)
 {
-    struct row_at at = {{NULL, NULL}, {NULL, NULL}};
+    struct row_at at = {0};
     for (uint32_t k = 0; k < (bits == 5 ? 2u : 1u); k++) {
         at.row[k] = plane_row(p, bits, k, i);
-        at.ahead[k] = plane_row_ahead(p, bits, k, i, n_cols * plane_bits(bits, k) / 8,
-                                      tn_request_distance(TN_PREFETCH_OF(PLANES)));
+        at.lines[k] = plane_lines(p, bits, k, i, n_cols * plane_bits(bits, k) / 8,
+                                  TN_PREFETCH_OF(PLANES));
     }
     return at;
 }
@@ -113,7 +114,8 @@ static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct tn_plane_rows p,
                 sums_of_few(sums, bits, &at, &s[t], m, row_sums);
                 for (uint32_t k = 0; k < m; k++, dst += in->dst_stride)
                     *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sums[k]) : sums[k];
-                memcpy(at.ahead, at.row, sizeof at.ahead); /* already prefetched */
+                at.lines[0] = no_lines(at.row[0]);
+                at.lines[1] = no_lines(at.row[1]);
             }
         }
     }

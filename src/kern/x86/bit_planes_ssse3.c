@@ -55,13 +55,13 @@ static TN_ALWAYS_INLINE __m128i add_group(__m128i sum, uint32_t bits, const uint
 }
 
 /* Four partial sums of the row. */
-static TN_ALWAYS_INLINE __m128i input_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
-                                           const struct digits *x)
+static TN_ALWAYS_INLINE __m128i input_sums(uint32_t bits, const uint8_t *row,
+                                           const struct plane_lines *lines, const struct digits *x)
 {
     const uint32_t line = TN_PLANE_COLS * bits / 8;
     __m128i low = _mm_setzero_si128(), high = low;
     for (uint32_t g = 0; g < x->n_groups; g++) {
-        tn_request_at(ahead + g * line, TN_PREFETCH_OF(PLANES));
+        request_lines(lines, g * line, TN_PREFETCH_OF(PLANES));
         low = add_group(low, bits, row + g * line, x->low + g * TN_PLANE_COLS);
     }
     for (uint32_t i = 0; i < x->n_wide; i++)
@@ -80,10 +80,11 @@ static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const struct
                                       const struct digits *x, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
-        const uint8_t *const *ahead = k == 0 ? at->ahead : at->row;
-        sums[k] = total(input_sums(plane_bits(bits, 0), at->row[0], ahead[0], &x[k]));
+        const struct plane_lines lines[2] = {k == 0 ? at->lines[0] : no_lines(at->row[0]),
+                                             k == 0 ? at->lines[1] : no_lines(at->row[1])};
+        sums[k] = total(input_sums(plane_bits(bits, 0), at->row[0], &lines[0], &x[k]));
         if (bits == 5)
-            sums[k] = 2 * sums[k] + total(input_sums(1, at->row[1], ahead[1], &x[k]));
+            sums[k] = 2 * sums[k] + total(input_sums(1, at->row[1], &lines[1], &x[k]));
     }
 }
 

@@ -31,6 +31,7 @@
  * weights 2 instructions to gather rows, 5 for indices, 4 look-ups, 8 to add, 2 to copy: 0.08 per
  * weight. */
 #include <immintrin.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define T5_WORD_BYTES 64
@@ -266,18 +267,31 @@ static inline uint32_t c2_from_middle(uint32_t i, uint32_t n)
     return (n - 1) / 2 + (i % 2 ? (i + 1) / 2 : 0u - i / 2);
 }
 
+/* Lines in the order of memory, which delivers neighbours sooner; n_bytes: of a column. */
+static TN_ALWAYS_INLINE struct c2_line c2_next_line(struct c2_line *next, uint32_t n_bytes)
+{
+    const struct c2_line line = *next;
+    const bool is_last = line.offset + 64 == n_bytes;
+    next->col += is_last;
+    next->offset = is_last ? 0 : line.offset + 64;
+    __asm__("" : "+r"(next->col), "+r"(next->offset)); /* no branches */
+    return line;
+}
+
 /* Adds the first batch and requests the lines of the others at the same pace. */
 static void c2_add_batch(struct wide *sums, uint32_t n_blocks,
                          const struct c2_batch batches[C2_BATCHES], const uint8_t *tables)
 {
     const uint8_t *const *col = batches[0].col;
+    struct c2_line next = {0, 0};
     for (uint32_t i_block = 0; i_block < n_blocks; i_block++) {
         const uint32_t b = c2_from_middle(i_block, n_blocks);
         struct planes p[4];
         memset(p, 0, sizeof p);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 3) {
             for (uint32_t i = k; i < k + 3; i++)
-                c2_request(batches, i, b * 64);
+                c2_request(batches, c2_next_line(&next, n_blocks * 64),
+                           (struct c2_line){i, b * 64});
             add_columns(p, load(col[k] + b * 64), load(col[k + 1] + b * 64),
                         load(col[k + 2] + b * 64), tables + k / 3 * 128);
         }
@@ -296,7 +310,7 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
     struct c2_batch batches[C2_BATCHES];
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
-    c2_first_batches(batches, &list, C2_BATCH_COLS);
+    c2_first_batches(batches, &list, C2_BATCH_COLS, n_blocks * 64);
     uint32_t n_batches = 0;
     for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
         if (n_batches == 0)
