@@ -52,26 +52,26 @@ static inline __m512i lookup(__m512i index, const uint8_t *table)
 }
 
 /* The table of a triple: entry i is BIAS + (c0 - 1) a + (c1 - 1) b + (c2 - 1) c with the codes
- * c0, c1, c2 in bits 0-1, 2-3, 4-5 of i. */
+ * c0, c1, c2 in bits 0-1, 2-3, 4-5 of i.  In words, each lane of 16 bytes has one c2 and eight
+ * entries, c1 = 0 and 1 in one vector, 2 and 3 in the other: packing puts them in order.  Entries
+ * of code 3 are never looked up. */
 static inline void build_table(uint8_t *table, int8_t a, int8_t b, int8_t c)
 {
-    /* Bit i of a mask is entry i. */
-    const __mmask32 a_minus = 0x11111111, a_plus = 0x44444444;
-    const __mmask32 b_minus = 0x000F000F, b_plus = 0x0F000F00;
-    const __mmask32 c_minus_low = 0x0000FFFF, c_plus_high = 0x0000FFFF;
+    const __mmask32 a_minus = 0x11111111, a_plus = 0x44444444, b_used = 0x0F0F0F0F;
+    const __mmask32 c_minus = 0x000000FF, c_plus = 0x00FF0000;
     const __m512i va = _mm512_set1_epi16(a), vb = _mm512_set1_epi16(b), vc = _mm512_set1_epi16(c);
-    __m512i ab = _mm512_set1_epi16(BIAS);
-    ab = _mm512_mask_sub_epi16(ab, a_minus, ab, va);
-    ab = _mm512_mask_add_epi16(ab, a_plus, ab, va);
-    ab = _mm512_mask_sub_epi16(ab, b_minus, ab, vb);
-    ab = _mm512_mask_add_epi16(ab, b_plus, ab, vb);
-    const __m512i t0 = _mm512_mask_sub_epi16(ab, c_minus_low, ab, vc);  /* entries 0..31 */
-    const __m512i t1 = _mm512_mask_add_epi16(ab, c_plus_high, ab, vc); /* entries 32..63 */
+    __m512i ac = _mm512_set1_epi16(BIAS);
+    ac = _mm512_mask_sub_epi16(ac, a_minus, ac, va);
+    ac = _mm512_mask_add_epi16(ac, a_plus, ac, va);
+    ac = _mm512_mask_sub_epi16(ac, c_minus, ac, vc);
+    ac = _mm512_mask_add_epi16(ac, c_plus, ac, vc);
+    const __m512i t0 = _mm512_mask_sub_epi16(ac, b_used, ac, vb);
+    const __m512i t1 = _mm512_mask_add_epi16(ac, b_used, ac, vb);
     const __m512i low = _mm512_set1_epi16(31);
-    _mm256_store_si256((void *)table, _mm512_cvtepi16_epi8(_mm512_and_si512(t0, low)));
-    _mm256_store_si256((void *)(table + 32), _mm512_cvtepi16_epi8(_mm512_and_si512(t1, low)));
-    _mm256_store_si256((void *)(table + 64), _mm512_cvtepi16_epi8(_mm512_srli_epi16(t0, 5)));
-    _mm256_store_si256((void *)(table + 96), _mm512_cvtepi16_epi8(_mm512_srli_epi16(t1, 5)));
+    _mm512_store_si512(table, _mm512_packus_epi16(_mm512_and_si512(t0, low),
+                                                  _mm512_and_si512(t1, low)));
+    _mm512_store_si512(table + 64, _mm512_packus_epi16(_mm512_srli_epi16(t0, 5),
+                                                       _mm512_srli_epi16(t1, 5)));
 }
 
 /* Byte sums of up to eight triples. */
