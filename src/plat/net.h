@@ -30,8 +30,9 @@ bool tn_net_is_address(const char *host, bool *is_loopback);
  * the system has no such addresses. */
 tern_status tn_net_listen(tn_socket *out, const char *host, uint16_t port, uint16_t *bound,
                           bool *in_use, bool *no_family, struct tern_error *err);
-/* TN_NO_SOCKET if no connection is waiting or the system refuses one. */
-tn_socket tn_net_accept(tn_socket listener);
+/* TN_NO_SOCKET if no connection is waiting, or (*is_full) the process may open no more files: then
+ * the connection keeps waiting. */
+tn_socket tn_net_accept(tn_socket listener, bool *is_full);
 /* Ends the data that this side sends; the other side reads the end. */
 void tn_net_shutdown(tn_socket socket);
 void tn_net_close(tn_socket socket);

@@ -80,10 +80,11 @@ tern_status tn_net_listen(tn_socket *out, const char *host, uint16_t port, uint1
                    why == EADDRINUSE ? "; --port 0 selects a free one" : "");
 }
 
-tn_socket tn_net_accept(tn_socket listener)
+tn_socket tn_net_accept(tn_socket listener, bool *is_full)
 {
     int on = 1, n_send = SEND_BYTES;
     int fd = accept((int)listener, NULL, NULL);
+    *is_full = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS);
     if (fd < 0)
         return TN_NO_SOCKET;
     if (!prepare(fd)) {

@@ -70,10 +70,12 @@ tern_status tn_net_listen(tn_socket *out, const char *host, uint16_t port, uint1
                    why);
 }
 
-tn_socket tn_net_accept(tn_socket listener)
+tn_socket tn_net_accept(tn_socket listener, bool *is_full)
 {
     BOOL on = TRUE;
     SOCKET s = accept((SOCKET)listener, NULL, NULL);
+    const int why = s == INVALID_SOCKET ? WSAGetLastError() : 0;
+    *is_full = why == WSAEMFILE || why == WSAENOBUFS;
     if (s == INVALID_SOCKET)
         return TN_NO_SOCKET;
     if (!prepare(s)) {

@@ -40,6 +40,7 @@ struct tn_loop {
     uint32_t n_refused;
     struct tn_conn spare; /* used by refuse_connection */
     bool is_stopping;
+    bool is_full; /* the process may open no more files: clients wait until the next tick */
     uint64_t ticked_ns;
     char scratch[READ_BYTES];
 };
@@ -261,7 +262,7 @@ static void refuse_connection(struct tn_loop *loop, tn_socket socket, uint64_t n
 static void accept_all(struct tn_loop *loop, tn_socket listener, uint64_t now_ns)
 {
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        tn_socket socket = tn_net_accept(listener);
+        tn_socket socket = tn_net_accept(listener, &loop->is_full);
         if (socket == TN_NO_SOCKET)
             return;
         bool has_room = loop->n_conns < TN_CONN_MAX || make_room(loop, now_ns);
@@ -316,7 +317,8 @@ static size_t collect(const struct tn_loop *loop, struct tn_net_item *items)
                                           .wants_write = tn_conn_wants_write(loop->conns[i]),
                                           .has_ended = loop->conns[i]->has_ended};
     for (uint32_t i = 0; i < loop->n_listeners; i++)
-        items[n++] = (struct tn_net_item){.socket = loop->listeners[i], .wants_read = true};
+        items[n++] = (struct tn_net_item){.socket = loop->listeners[i],
+                                          .wants_read = !loop->is_full};
     return n;
 }
 
@@ -347,6 +349,7 @@ static void tick(struct tn_loop *loop, uint64_t now_ns)
     if (now_ns - loop->ticked_ns < TN_SECOND_NS)
         return;
     loop->ticked_ns = now_ns;
+    loop->is_full = false;
     uint32_t n_old = 0;
     while (n_old < loop->n_refused && now_ns - loop->refused[n_old].at_ns > TN_CONN_LINGER_NS)
         n_old++;

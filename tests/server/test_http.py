@@ -242,19 +242,28 @@ class Transport(serving.TestCase):
         self.server.wait_for_rest()
 
     def test_idle_costs_nothing(self):
-        if not command.NATIVE or os.name == "nt" or not os.path.exists("/proc/self/stat"):
+        if not reads_proc():
             self.skipTest("reads /proc")
-        def ticks():
-            with open(f"/proc/{self.server.process.pid}/stat") as f:
-                fields = f.read().rsplit(")", 1)[1].split()
-            return int(fields[11]) + int(fields[12])
         self.server.wait_for_rest()
         time.sleep(0.3)
-        before = ticks()
-        time.sleep(3)
-        used = (ticks() - before) / os.sysconf("SC_CLK_TCK")
+        used = seconds_used(self.server, 3)
         print(f"idle for 3 s: {used:.2f} s of a processor")
         self.assertLess(used, 0.3)  # a loop that polls would need 1 s and more
+
+
+def reads_proc():
+    return command.NATIVE and os.name != "nt" and os.path.exists("/proc/self/stat")
+
+
+def seconds_used(server, seconds):
+    """Processor time of the server in the next seconds."""
+    def ticks():
+        with open(f"/proc/{server.process.pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+    before = ticks()
+    time.sleep(seconds)
+    return (ticks() - before) / os.sysconf("SC_CLK_TCK")
 
 
 def is_open(s):
@@ -296,6 +305,21 @@ class Limits(command.TestCase):
             self.assertLess(median, 5)  # no wait for a slow one, which would be 10 s
             for s in slow:
                 s.close()
+
+    def test_clients_wait_when_no_file_can_be_opened(self):
+        if not reads_proc() or not hasattr(resource, "prlimit"):
+            self.skipTest("reads /proc, and sets the limit of another process")
+        with Server() as server:
+            n_files = len(os.listdir(f"/proc/{server.process.pid}/fd")) + 4
+            resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (n_files, n_files))
+            clients = [server.connect() for _ in range(8)]
+            time.sleep(0.3)
+            used = seconds_used(server, 3)
+            print(f"without files for 3 s: {used:.2f} s of a processor")
+            self.assertLess(used, 0.3)  # a loop that tries again at once would need 3 s
+            for s in clients:
+                s.close()
+            self.assertEqual(server.get("/health")[0], 200)
 
     def test_slow_head_times_out(self):
         with Server() as server:
