@@ -62,11 +62,12 @@ tern_status tn_cpu_level_choose(const struct tn_cpu_level **out, const char *nam
     if (known && ((*out)->features & ~features) == 0)
         return tn_ok(err);
     struct tn_buf buf = {0};
+    const char *levels = list_levels(&buf, features);
     tern_status status =
         known ? tn_fail(err, TERN_UNSUPPORTED, "this CPU lacks level \"%s\"; it has: %s", name,
-                        list_levels(&buf, features))
-              : tn_fail(err, TERN_USAGE, "unknown CPU level \"%s\"; this processor has: %s", name,
-                        list_levels(&buf, ~0u));
+                        levels)
+              : tn_fail(err, TERN_USAGE, "unknown CPU level \"%s\"; this CPU has: %s", name,
+                        levels);
     tn_buf_fini(&buf);
     return status;
 }

@@ -274,6 +274,8 @@ static void levels_are_checked(void **state)
     assert_string_equal(plan.cpu_level, "ref");
     limits.cpu_level = "sse9";
     assert_int_equal(make(NULL, &limits), TERN_USAGE);
+    assert_non_null(strstr(err.detail, "this CPU has: ref"));
+    assert_null(strstr(err.detail, "ref,")); /* nor any level that it lacks */
 #if TN_ARCH_X86_64
     limits.cpu_level = "avx2";
     assert_int_equal(make(NULL, &limits), TERN_UNSUPPORTED);
