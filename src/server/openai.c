@@ -108,21 +108,14 @@ static void append_usage(struct tn_buf *out, const struct tn_task *task)
                   u.n_prompt, u.n_new, u.n_prompt + u.n_new, u.n_cached, u.n_reasoning);
 }
 
-void tn_openai_append_head(struct tn_buf *out, const struct tn_task *task, const char *prefix,
-                           const char *object)
-{
-    tn_buf_printf(out, "\"id\":\"%s-%s\",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
-                  prefix, task->id, object, task->created);
-    tn_json_text(out, task->model->id);
-    tn_buf_printf(out, ",\"system_fingerprint\":\"tern-%s\"", TERN_VERSION_STRING);
-}
-
 void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *task, const char *prefix,
                             const char *object)
 {
-    tn_buf_append_text(out, "{");
-    tn_openai_append_head(out, task, prefix, object);
-    tn_buf_append_text(out, ",\"choices\":[");
+    tn_buf_printf(out, "{\"id\":\"%s-%s\",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
+                  prefix, task->id, object, task->created);
+    tn_json_text(out, task->model->id);
+    tn_buf_append_text(out, ",\"system_fingerprint\":\"tern-" TERN_VERSION_STRING "\","
+                            "\"choices\":[");
 }
 
 void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *task)

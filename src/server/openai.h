@@ -9,13 +9,11 @@
 
 #include "server/task.h"
 
-/* "id":"chatcmpl-...","object":"...","created":...,"model":"...","system_fingerprint":"..." */
-void tn_openai_append_head(struct tn_buf *out, const struct tn_task *task, const char *prefix,
-                           const char *object);
-/* A complete answer, or the last event of a stream, around its choices: {HEAD,"choices":[ and
- * ],"usage":{...}} */
+/* An answer or an event of a stream up to its choices: {"id":"PREFIX-...","object":"OBJECT",
+ * "created":...,"model":"...","system_fingerprint":"...","choices":[ */
 void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *task, const char *prefix,
                             const char *object);
+/* ],"usage":{...}} of a complete answer, or the last event of a stream. */
 void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *task);
 /* Ends a stream: an event with the usage, if requested, and [DONE]. */
 void tn_openai_end_stream(struct tn_task *task, const char *prefix, const char *object);

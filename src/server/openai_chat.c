@@ -299,9 +299,8 @@ static void send_chunk(struct tn_task *task, uint32_t i_choice, const char *fini
                        const struct tn_buf *delta, const struct tn_buf *logprobs)
 {
     struct tn_buf json = {0};
-    tn_buf_append_text(&json, "{");
-    tn_openai_append_head(&json, task, "chatcmpl", "chat.completion.chunk");
-    tn_buf_printf(&json, ",\"choices\":[{\"index\":%u,\"delta\":", i_choice);
+    tn_openai_begin_answer(&json, task, "chatcmpl", "chat.completion.chunk");
+    tn_buf_printf(&json, "{\"index\":%u,\"delta\":", i_choice);
     tn_buf_append(&json, delta->data, delta->n_bytes);
     tn_buf_append_text(&json, ",\"logprobs\":");
     if (logprobs && logprobs->n_bytes > 0)
@@ -372,11 +371,9 @@ static void send_progress(struct tn_task *task, const struct tn_choice *choice,
                           const struct tn_prompt_progress *progress)
 {
     struct tn_buf json = {0};
-    tn_buf_append_text(&json, "{");
-    tn_openai_append_head(&json, task, "chatcmpl", "chat.completion.chunk");
+    tn_openai_begin_answer(&json, task, "chatcmpl", "chat.completion.chunk");
     tn_buf_printf(&json,
-                  ",\"choices\":[{\"index\":%u,\"delta\":{},\"logprobs\":null,"
-                  "\"finish_reason\":null}]",
+                  "{\"index\":%u,\"delta\":{},\"logprobs\":null,\"finish_reason\":null}]",
                   choice->job.i_choice);
     tn_openai_append_progress(&json, progress);
     tn_buf_append_text(&json, "}");

@@ -262,9 +262,7 @@ static void send_chunk(struct tn_task *task, struct tn_choice *choice, uint32_t 
                        const char *finish)
 {
     struct tn_buf json = {0};
-    tn_buf_append_text(&json, "{");
-    tn_openai_append_head(&json, task, "cmpl", "text_completion");
-    tn_buf_append_text(&json, ",\"choices\":[");
+    tn_openai_begin_answer(&json, task, "cmpl", "text_completion");
     append_choice(&json, task, choice, to, finish);
     tn_buf_append_text(&json, "]}");
     json.failed = json.failed || choice->text.failed;
