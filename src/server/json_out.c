@@ -11,39 +11,40 @@
 
 #include "base/utf8.h"
 
-/* Appends the escape of a character that needs one.  false: it needs none. */
-static bool append_escaped(struct tn_buf *out, uint32_t c)
+static bool needs_escape(uint32_t c)
+{
+    return c < 0x20 || c == '"' || c == '\\' || c == 0x7F || c == 0x2028 || c == 0x2029;
+}
+
+static void append_escaped(struct tn_buf *out, uint32_t c)
 {
     static const char letters[] = "\"\\\b\f\n\r\t";
     static const char names[] = "\"\\bfnrt";
     const char *at = c > 0 && c < 0x80 ? strchr(letters, (int)c) : NULL;
     if (at)
         tn_buf_printf(out, "\\%c", names[at - letters]);
-    else if (c < 0x20 || c == 0x7F || c == 0x2028 || c == 0x2029)
-        tn_buf_printf(out, "\\u%04x", c);
     else
-        return false;
-    return true;
+        tn_buf_printf(out, "\\u%04x", c);
 }
 
 void tn_json_string(struct tn_buf *out, const char *text, size_t n)
 {
-    size_t start = 0, i = 0;
+    size_t start = 0, n_character;
     text = text ? text : "";
     tn_buf_append(out, "\"", 1);
-    while (i < n) {
+    for (size_t i = 0; i < n; i += n_character) {
         uint32_t c = 0;
-        size_t n_character = tn_utf8_character(text + i, n - i, &c);
-        bool is_plain = n_character > 0 && c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
-        if (!is_plain && (n_character == 0 || c < 0x80 || c == 0x2028 || c == 0x2029)) {
-            tn_buf_append(out, text + start, i - start);
-            if (n_character == 0)
-                tn_buf_append(out, "\xEF\xBF\xBD", 3);
-            else
-                append_escaped(out, c);
-            start = i + (n_character ? n_character : 1);
-        }
-        i += n_character ? n_character : 1;
+        n_character = tn_utf8_character(text + i, n - i, &c);
+        const bool is_valid = n_character > 0;
+        n_character = is_valid ? n_character : 1;
+        if (is_valid && !needs_escape(c))
+            continue;
+        tn_buf_append(out, text + start, i - start);
+        if (is_valid)
+            append_escaped(out, c);
+        else
+            tn_buf_append(out, "\xEF\xBF\xBD", 3);
+        start = i + n_character;
     }
     tn_buf_append(out, text + start, n - start);
     tn_buf_append(out, "\"", 1);

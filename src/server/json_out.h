@@ -13,6 +13,7 @@
 /* A string in quotes; `text` may be NULL if n is 0.  Invalid UTF-8 becomes U+FFFD; control
  * characters, and U+2028 and U+2029, which JavaScript treats as line endings, are escaped. */
 void tn_json_string(struct tn_buf *out, const char *text, size_t n);
+#define TN_JSON_ESCAPED 6u /* its maximum bytes per byte of text */
 /* The same for the bytes of a buffer from offset `from` on. */
 void tn_json_tail(struct tn_buf *out, const struct tn_buf *text, size_t from);
 /* The same for a NUL-terminated text; NULL is written as null. */

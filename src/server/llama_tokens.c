@@ -45,7 +45,6 @@ static void append_piece(struct tn_buf *out, const struct tern_tokenizer *tokeni
 /* Bytes of an id and a comma; with a piece also its member name and the piece, escaped. */
 #define ID_BYTES 11u
 #define PIECE_BYTES 24u
-#define ESCAPED 6u /* JSON bytes per byte of text */
 
 static size_t n_token_bytes(const struct tern_tokenizer *tokenizer, const struct tern_ids *ids)
 {
@@ -63,7 +62,7 @@ static bool hold_ids(struct tn_query *query, const struct tern_tokenizer *tokeni
 {
     size_t bound = ids->n * ID_BYTES;
     if (with_pieces)
-        bound += ids->n * PIECE_BYTES + n_token_bytes(tokenizer, ids) * ESCAPED;
+        bound += ids->n * PIECE_BYTES + n_token_bytes(tokenizer, ids) * TN_JSON_ESCAPED;
     return tn_body_hold_out(query->server, &query->request, bound, &query->refusal);
 }
 
@@ -134,7 +133,7 @@ static enum tn_slice detokenize(struct tn_query *query)
     bool is_good = tn_json_take_ids(tokens, "tokens", tern_tokenizer_n_tokens(tokenizer), &ids,
                                     &query->refusal);
     is_good = is_good && tn_body_hold_out(query->server, &query->request,
-                                          n_token_bytes(tokenizer, &ids) * (ESCAPED + 1),
+                                          n_token_bytes(tokenizer, &ids) * (TN_JSON_ESCAPED + 1),
                                           &query->refusal);
     if (is_good && tern_tokenizer_decode(tokenizer, ids.ids, ids.n, false, &text, &n, &err) ==
                        TERN_OK) {

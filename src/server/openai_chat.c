@@ -480,8 +480,6 @@ void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
 
 /* ---- llama.cpp's POST /apply-template ---- */
 
-#define ESCAPED 6u /* JSON bytes per byte of text */
-
 static void end_text(struct tn_task *task, struct tn_buf *out)
 {
     struct tn_refusal refusal;
@@ -489,7 +487,7 @@ static void end_text(struct tn_task *task, struct tn_buf *out)
     size_t n = 0;
     out->failed = tern_tokenizer_decode(tn_task_tokenizer(task), task->ids.ids, task->ids.n, false,
                                         &text, &n, NULL) != TERN_OK ||
-                  !tn_body_hold_out(task->server, &task->request, n * ESCAPED, &refusal);
+                  !tn_body_hold_out(task->server, &task->request, n * TN_JSON_ESCAPED, &refusal);
     if (!out->failed) {
         tn_buf_append_text(out, "{\"prompt\":");
         tn_json_string(out, text, n);
