@@ -60,12 +60,11 @@ bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct 
 {
     const char *param = gen->api->format;
     const json_t *format = tn_json_member(body, "response_format");
-    const char *type = json_string_value(json_object_get(format, "type"));
-    if (!format || (type && strcmp(type, "text") == 0))
+    if (!format || tn_json_has_type(format, "text"))
         return true;
-    if (type && strcmp(type, "json_object") == 0)
+    if (tn_json_has_type(format, "json_object"))
         return read_json_object(gen, format, r);
-    if (type && strcmp(type, "json_schema") == 0)
+    if (tn_json_has_type(format, "json_schema"))
         return read_json_schema(gen, tn_json_member(format, "json_schema"), r);
     return tn_refuse(r, 400, param,
                      "\"%s\" must have the \"type\" text, json_object or json_schema", param);

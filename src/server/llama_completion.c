@@ -24,7 +24,7 @@ static void append_ids(struct tn_buf *out, const struct tn_choice *choice, uint3
     tn_buf_append_text(out, "]");
 }
 
-/* {"index":0,"content":"..."  with the tokens [from, to) and the text after n_sent. */
+/* {"index":0,"content":"..."  with the tokens [n_shown, to) and the text after n_sent. */
 static void append_piece(struct tn_buf *out, const struct tn_task *task,
                          const struct tn_choice *choice, uint32_t to)
 {

@@ -18,17 +18,16 @@ static bool add_choice(struct tn_translation *t, json_t *out, const json_t *requ
 {
     static const char *const words[][2] = {{"auto", "auto"}, {"any", "required"}, {"none", "none"}};
     const json_t *choice = tn_json_member(request, "tool_choice");
-    const char *type = json_string_value(tn_json_member(choice, "type"));
     if (!choice)
         return true;
     if (json_is_true(tn_json_member(choice, "disable_parallel_tool_use")))
         tn_translation_set(t, out, "parallel_tool_calls", json_false());
-    if (type && strcmp(type, "tool") == 0) {
+    if (tn_json_has_type(choice, "tool")) {
         tn_translation_set(t, out, "tool_choice", tn_translation_function(t, choice));
         return true;
     }
-    for (size_t i = 0; type && i < TN_COUNT_OF(words); i++)
-        if (strcmp(type, words[i][0]) == 0) {
+    for (size_t i = 0; i < TN_COUNT_OF(words); i++)
+        if (tn_json_has_type(choice, words[i][0])) {
             tn_translation_set(t, out, "tool_choice", json_string(words[i][1]));
             return true;
         }
