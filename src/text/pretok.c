@@ -149,17 +149,14 @@ static size_t match_punctuation(const char *text, size_t n)
     return end > start ? end : 0;
 }
 
+static bool is_east_asian(uint32_t c)
+{
+    return (c >= 0x800 && c <= 0x9FA5) || (c >= 0xAC00 && c <= 0xD7FF);
+}
+
 static size_t match_east_asian(const char *text, size_t n)
 {
-    size_t i = 0;
-    while (i < n) {
-        uint32_t c;
-        size_t length = tn_utf8_next(text + i, n - i, &c);
-        if (!(c >= 0x800 && c <= 0x9FA5) && !(c >= 0xAC00 && c <= 0xD7FF))
-            break;
-        i += length;
-    }
-    return i;
+    return run_of(text, n, 0, is_east_asian);
 }
 
 /* [\r\n] */

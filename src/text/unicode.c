@@ -13,16 +13,22 @@ static bool is_stripped(uint32_t c)
     return (c >= 0x1C && c <= 0x1F) || tn_char_class(c) == TN_CHAR_SPACE;
 }
 
-void tn_text_skip_space(const char **text, size_t *n)
+/* Skips characters that are white space, or are not. */
+static void skip(const char **text, size_t *n, bool is_space)
 {
     uint32_t c;
     while (*n > 0) {
         size_t length = tn_utf8_next(*text, *n, &c);
-        if (!is_stripped(c))
+        if (is_stripped(c) != is_space)
             break;
         *text += length;
         *n -= length;
     }
+}
+
+void tn_text_skip_space(const char **text, size_t *n)
+{
+    skip(text, n, true);
 }
 
 void tn_text_strip_end(const char *text, size_t *n)
@@ -39,14 +45,7 @@ void tn_text_strip_end(const char *text, size_t *n)
 
 void tn_text_skip_word(const char **text, size_t *n)
 {
-    uint32_t c;
-    while (*n > 0) {
-        size_t length = tn_utf8_next(*text, *n, &c);
-        if (is_stripped(c))
-            break;
-        *text += length;
-        *n -= length;
-    }
+    skip(text, n, false);
 }
 
 bool tn_char_is_printable(uint32_t c)
