@@ -9,13 +9,11 @@
 
 #define PREFETCH_BYTES ((size_t)8 << 20)
 
-/* Reads one byte of every page; the sum keeps the reads from being optimised away. */
-static uint32_t touch_pages(const unsigned char *p, size_t n, size_t page_bytes)
+/* Reads one byte of every page. */
+static void touch_pages(const volatile unsigned char *p, size_t n, size_t page_bytes)
 {
-    uint32_t sum = 0;
     for (size_t i = 0; i < n; i += page_bytes)
-        sum += ((const volatile unsigned char *)p)[i];
-    return sum;
+        (void)p[i];
 }
 
 tern_status tern_model_prefetch(const struct tern_model *m,
@@ -31,7 +29,7 @@ tern_status tern_model_prefetch(const struct tern_model *m,
         if (at + n < map->n_bytes)
             tn_map_advise(map, at + n, TN_MIN(PREFETCH_BYTES, map->n_bytes - at - n),
                           TN_ADVICE_WILLNEED);
-        (void)touch_pages(map->data + at, n, page_bytes);
+        touch_pages(map->data + at, n, page_bytes);
         if (on_progress && !on_progress(arg, at + n, map->n_bytes))
             return tn_fail(err, TERN_INTERRUPTED, "interrupted while reading \"%s\"", m->path);
     }

@@ -128,7 +128,7 @@ tern_status tern_sampler_create(struct tern_sampler **out, const struct tern_sam
     s->counts = tn_alloc_zeroed(n_vocab, sizeof *s->counts);
     s->window = tn_alloc_zeroed(params->penalty_last, sizeof *s->window);
     s->window_capacity = params->penalty_last;
-    if (!s->scores || !s->candidates || !s->counts || (params->penalty_last && !s->window)) {
+    if (!s->scores || !s->candidates || !s->counts || !s->window) {
         tern_sampler_free(s);
         return tn_fail(err, TERN_MEMORY, "no memory for the sampler of %u tokens", n_vocab);
     }

@@ -419,7 +419,7 @@ static int open_terminal_again(int fd)
     int again = path ? tn_posix_open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK) : -1;
     if (again < FD_SETSIZE)
         return again;
-    close(again); /* poll cannot wait for it */
+    close(again); /* pselect cannot wait for it */
     return -1;
 }
 

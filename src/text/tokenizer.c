@@ -186,7 +186,7 @@ static tern_status copy_small(struct tern_tokenizer *t, const uint32_t *byte_ids
                               const struct tern_file_added *added, struct tern_error *err)
 {
     t->own_added = tn_alloc_zeroed(t->head->n_added, sizeof *added);
-    if (!t->own_added && t->head->n_added)
+    if (!t->own_added)
         return tn_fail(err, TERN_MEMORY, "tokenizer: no memory for %u added tokens",
                        t->head->n_added);
     if (t->head->n_added)
