@@ -56,7 +56,7 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
 {
     static const char *const shared[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream",
                                          "presence_penalty", "frequency_penalty",
-                                         "repeat_penalty", "logit_bias",
+                                         "repeat_penalty", "repetition_penalty", "logit_bias",
                                          "parallel_tool_calls", "top_logprobs", "stop"};
     struct tn_translation t = {0};
     if (!refuse_others(request, r))

@@ -97,6 +97,13 @@ class Responses(serving.TestCase):
         empty = self.events(max_output_tokens=0)[-1]["response"]
         self.assertEqual(empty["output"][0]["content"][0]["text"], "")
 
+    def test_penalties(self):
+        """Both names of the repeat penalty are the same, as in chat completions."""
+        usual, *others = (self.ask(**more)["output"][0]["content"][0]["text"] for more in (
+            {}, {"repeat_penalty": 5}, {"repetition_penalty": 5}))
+        self.assertEqual(others[0], others[1])
+        self.assertNotEqual(usual, others[0])
+
     def test_stop(self):
         """It is no member of OpenAI's API, but of the servers that translate to chat completions."""
         text = self.ask()["output"][0]["content"][0]["text"]
