@@ -195,26 +195,46 @@ const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *
                                                     : tern_tokenizer_token_bytes(tokenizer, id, n);
 }
 
-uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
-                             size_t n_bytes, size_t *n_token_bytes)
+/* One past the last token, from the first that was not shown, whose bytes are all in the first
+ * n_bytes of the answer; with takes_begun also one that begins there.  has_all: the last token. */
+static uint32_t tokens_within(const struct tn_task *task, const struct tn_choice *choice,
+                              size_t n_bytes, bool takes_begun, bool has_all,
+                              size_t *n_token_bytes)
 {
     const size_t at = answer_offset(choice);
-    const bool has_calls = tn_choice_n_calls(choice) > 0;
-    const bool has_all = choice->has_ended && (has_calls || choice->job.result.stop !=
-                                                                TERN_STOP_STRING);
     uint32_t i = choice->n_shown;
     *n_token_bytes = choice->n_shown_bytes;
-    if (at == SIZE_MAX || (has_calls && !choice->has_ended))
-        return i;
-    n_bytes += at;
-    for (; i < choice->n_tokens; i++) {
+    for (; at != SIZE_MAX && i < choice->n_tokens; i++) {
         size_t n;
         (void)tn_task_token_text(task, tn_choice_logprobs(choice, i)->id, &n);
-        const bool is_whole = *n_token_bytes + n <= n_bytes;
-        const bool is_begun = *n_token_bytes < n_bytes && choice->has_ended;
+        const bool is_whole = *n_token_bytes + n <= n_bytes + at;
+        const bool is_begun = *n_token_bytes < n_bytes + at && takes_begun;
         if (!is_whole && !is_begun && !has_all)
             break;
         *n_token_bytes += n;
     }
     return i;
+}
+
+uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
+                             size_t n_bytes, size_t *n_token_bytes)
+{
+    const bool has_calls = tn_choice_n_calls(choice) > 0;
+    const bool has_all = choice->has_ended && (has_calls || choice->job.result.stop !=
+                                                                TERN_STOP_STRING);
+    if (!has_calls || choice->has_ended)
+        return tokens_within(task, choice, n_bytes, choice->has_ended, has_all, n_token_bytes);
+    *n_token_bytes = choice->n_shown_bytes;
+    return choice->n_shown;
+}
+
+uint32_t tn_choice_tokens_before_calls(const struct tn_task *task, const struct tn_choice *choice,
+                                       size_t n_bytes, size_t *n_token_bytes)
+{
+    const bool has_calls = tn_choice_n_calls(choice) > 0;
+    if (!has_calls && !task->must_call)
+        return tn_choice_tokens_of(task, choice, n_bytes, n_token_bytes);
+    if (has_calls)
+        n_bytes = TN_MIN(n_bytes, tern_calls_get(choice->calls, 0).n_text);
+    return tokens_within(task, choice, n_bytes, true, false, n_token_bytes);
 }

@@ -53,11 +53,12 @@ static const struct {
                       "response.function_call_arguments.done", "arguments"},
 };
 
-/* The log-probabilities of the text are in the final response, and in a stream's pieces. */
-static void append_logprobs(struct tn_buf *out, const struct tn_task *task)
+/* The log-probabilities of the text are in the final response, and in a stream's pieces.  Calls and
+ * text after them have none: the format has no place for those of calls. */
+static void append_logprobs(struct tn_buf *out, const struct tn_task *task, bool is_first)
 {
     const struct tn_choice *choice = &task->choices[0];
-    const uint32_t to = task->is_ended ? choice->n_shown : choice->n_skipped;
+    const uint32_t to = task->is_ended && is_first ? choice->n_shown : choice->n_skipped;
     tn_buf_append_text(out, ",\"logprobs\":");
     tn_logprobs_append(out, task, choice, choice->n_skipped, to, false);
 }
@@ -67,7 +68,7 @@ static void append_more_logprobs(struct tn_buf *out, const struct tn_task *task,
                                  struct tn_choice *choice, size_t n_bytes)
 {
     const uint32_t from = choice->n_shown;
-    choice->n_shown = tn_choice_tokens_of(task, choice, n_bytes, &choice->n_shown_bytes);
+    choice->n_shown = tn_choice_tokens_before_calls(task, choice, n_bytes, &choice->n_shown_bytes);
     tn_buf_append_text(out, ",\"logprobs\":");
     tn_logprobs_append(out, task, choice, from, choice->n_shown, false);
 }
@@ -77,7 +78,7 @@ static void append_part(struct tn_buf *out, const struct tn_task *task, enum tn_
 {
     tn_buf_append_text(out, kinds[kind].part);
     if (kind == TN_OPEN_TEXT)
-        append_logprobs(out, task);
+        append_logprobs(out, task, n == 0 || text == task->choices[0].text.data);
     tn_buf_append_text(out, ",\"text\":");
     tn_json_string(out, text, n);
     tn_buf_append_text(out, "}");
@@ -252,7 +253,7 @@ static void send_piece(struct tn_task *task, const char *name, const char *key, 
     if (choice->open == TN_OPEN_TEXT && is_delta)
         append_more_logprobs(&json, task, choice, choice->n_sent + n);
     else if (choice->open == TN_OPEN_TEXT)
-        append_logprobs(&json, task);
+        append_logprobs(&json, task, false);
     if (choice->open == TN_OPEN_CALL && !is_delta)
         append_name(&json, task, choice->n_calls_sent - 1);
     end_event(&json, task, name);
@@ -329,8 +330,12 @@ static const char *open_text(const struct tn_choice *choice, size_t *n)
 static void close_item(struct tn_task *task, struct tn_choice *choice)
 {
     const enum tn_open open = choice->open;
-    size_t n;
+    size_t n, n_token_bytes;
     const char *text = open_text(choice, &n);
+    if (open == TN_OPEN_TEXT && choice->n_shown < tn_choice_tokens_before_calls(
+                                                      task, choice, choice->n_sent,
+                                                      &n_token_bytes))
+        piece_of_item(task, choice, "", 0); /* tokens that only the end of the text decides */
     send_piece(task, kinds[open].done, kinds[open].key, text, n);
     if (open != TN_OPEN_CALL)
         send_part(task, "response.content_part.done", text, n);
@@ -350,8 +355,6 @@ static void send_more(struct tn_task *task, struct tn_choice *choice)
 
 static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
-    if (choice->open == TN_OPEN_TEXT && choice->n_shown < choice->n_tokens)
-        piece_of_item(task, choice, "", 0); /* tokens that only the end decides */
     tn_list_end(&items, task, choice);
 }
 
@@ -367,8 +370,8 @@ static void send_error(struct tn_task *task, const struct tn_refusal *refusal)
 static void end_answer(struct tn_task *task, struct tn_buf *out)
 {
     struct tn_choice *choice = &task->choices[0];
-    choice->n_shown = tn_choice_tokens_of(task, choice, choice->text.n_bytes,
-                                          &choice->n_shown_bytes);
+    choice->n_shown = tn_choice_tokens_before_calls(task, choice, choice->text.n_bytes,
+                                                    &choice->n_shown_bytes);
     if (!task->gen.streams)
         append_response(out, task, true);
     else if (strcmp(status_of(task), "completed") == 0)
@@ -405,11 +408,7 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
         .schema = "text.format.schema", .conversation = "input"};
     task->gen.api = &api;
     return tn_translation_read(task, tn_responses_parameters(task->request.root, r), "text", r) &&
-           tn_logprobs_read(task, r) &&
-           (!task->gen.has_logprobs || !task->tools ||
-            tn_refuse(r, 400, "top_logprobs",
-                      "log-probabilities cannot be combined with \"tools\" here; chat completions "
-                      "list those of calls, too"));
+           tn_logprobs_read(task, r);
 }
 
 void tn_route_responses(struct tn_server *server, struct tn_conn *conn)

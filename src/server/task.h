@@ -203,6 +203,9 @@ const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choi
  * end.  *n_token_bytes: the bytes of those tokens. */
 uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
                              size_t n_bytes, size_t *n_token_bytes);
+/* The same without the tokens of calls and of text after the first one. */
+uint32_t tn_choice_tokens_before_calls(const struct tn_task *task, const struct tn_choice *choice,
+                                       size_t n_bytes, size_t *n_token_bytes);
 struct tn_usage_counts {
     uint64_t n_prompt, n_cached, n_new;
     uint64_t n_reasoning; /* of the new ones */

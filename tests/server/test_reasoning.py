@@ -11,16 +11,13 @@ import command
 import serving
 from serving import serve_template, template_file
 from thinking import ASK, CLOSES, OPENS, SWITCH, TAGS, split, thinking_model
-from tools import DEAF, tool
+from tools import CALLS, DEAF, tool
 
 CHAT = "/v1/chat/completions"
 N = 16
 FORM = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {
     "type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"],
     "additionalProperties": False}}}
-# A short template that supports tools, with which the demo model still answers in words.
-CALLS = """{% for m in messages %}{{ m.role }}: {{ m.content }}
-{% endfor %}{% if tools %}(<tool_call>) {% endif %}assistant: """
 TOOLS = [tool("stop")]
 
 

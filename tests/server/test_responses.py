@@ -8,7 +8,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
 import serving
-from tools import TAGGED, TOOLS
+from thinking import thinking_model
+from tools import CALLS, TAGGED, TOOLS, tool
 
 PATH = "/v1/responses"
 TOOLS = [dict(t["function"], type="function") for t in TOOLS]
@@ -130,6 +131,30 @@ class Responses(serving.TestCase):
         [part] = self.ask(top_logprobs=0)["output"][0]["content"]
         self.assertEqual(part["logprobs"], [])
 
+    def test_logprobs_beside_calls(self):
+        """Those of the text before the first call; the others have no place in the format."""
+        said = [{"role": "user", "content": ASK["input"]}]
+        asked = {"messages": said, "tools": [tool("stop")]}
+        call = '<tool_call>{"name":"stop","arguments":{}}</tool_call>'
+        for place in (0, 4):
+            pieces = {place: call}
+            model = thinking_model(CALLS, pieces, asked)
+            with self.subTest(place), serving.serve_template(CALLS, [model]) as server:
+                ask = {"server": server, "tools": [TOOLS[-1]], "top_logprobs": 1}
+                chat = server.post("/v1/chat/completions", dict(
+                    asked, max_tokens=24, temperature=0, logprobs=True, top_logprobs=1))[1]
+                expected = chat["choices"][0]["logprobs"]["content"][:place]
+                output = self.ask(**ask)["output"]
+                texts = [item["content"][0] for item in output if item["type"] == "message"]
+                self.assertEqual([item["type"] for item in output],
+                                 ["message"] * (place > 0) + ["function_call", "message"])
+                self.assertEqual([t["logprobs"] for t in texts], [expected] * (place > 0) + [[]])
+                events = self.events(**ask)
+                self.assertEqual([item.get("content") for item in output],
+                                 [i.get("content") for i in events[-1]["response"]["output"]])
+                deltas = [e for e in events if e["type"] == "response.output_text.delta"]
+                self.assertEqual([l for e in deltas for l in e["logprobs"]], expected)
+
     def test_form(self):
         schema = {"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"],
                   "additionalProperties": False}
@@ -160,8 +185,8 @@ class Responses(serving.TestCase):
             self.assertEqual((events[-1]["type"], events[-1]["response"]["output"]),
                              ("response.completed", [item]))
             self.assertEqual((item["arguments"], item["status"]), (call["arguments"], "completed"))
-            error = self.ask(400, server=server, tools=TOOLS, top_logprobs=1)["error"]
-            self.assertEqual(error["param"], "top_logprobs")
+            self.assertEqual(self.ask(**ask, top_logprobs=1)["output"][0]["arguments"],
+                             call["arguments"])
             talk = [{"role": "user", "content": "Hi"}, call, {
                 "type": "function_call_output", "call_id": call["call_id"], "output": "sunny"}]
             counts = [self.ask(server=server, input=talk[:n], max_output_tokens=1)["usage"]

@@ -28,6 +28,9 @@ BARE = """{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}
 Respond in the format {"name": function name, "parameters": dictionary of argument name}.
 {% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
 {% endfor %}assistant: """
+# A short template that supports tools, with which the demo model still answers in words.
+CALLS = """{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}{% if tools %}(<tool_call>) {% endif %}assistant: """
 DEAF = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
 
 
