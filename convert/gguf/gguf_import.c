@@ -198,12 +198,13 @@ static tern_status read_factors(struct importer *i, const char *name)
     return status;
 }
 
-/* Refuses a key that changes YaRN in an unknown way: any but its usual value. */
-static tern_status check_usual(struct importer *i, const char *name, double usual)
+/* Refuses a key that changes YaRN in an unknown way: any but its usual value and `unset`, which
+ * llama.cpp writes for it when it saves a model. */
+static tern_status check_usual(struct importer *i, const char *name, double usual, double unset)
 {
     double value = usual;
     tern_status status = get_number(i, &value, name, -1e6, 1e6, false);
-    if (status == TERN_OK && fabs(value - usual) > 1e-3)
+    if (status == TERN_OK && value != unset && fabs(value - usual) > 1e-3)
         status = tn_fail(i->err, TERN_UNSUPPORTED, "%s %g is not supported, only %.4g is", name,
                          value, usual);
     return status;
@@ -221,12 +222,16 @@ static tern_status read_yarn(struct importer *i, double theta)
     if (status == TERN_OK)
         status = get_number(i, &yarn.beta_slow, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, false);
     const double magnitude = tn_yarn_magnitude(yarn.factor, 1);
+    double extends = 1;
     if (status == TERN_OK)
-        status = check_usual(i, "rope.scaling.yarn_ext_factor", 1);
+        status = get_number(i, &extends, "rope.scaling.yarn_ext_factor", -1e6, 1e6, false);
     if (status == TERN_OK)
-        status = check_usual(i, "rope.scaling.yarn_attn_factor", magnitude);
+        status = check_usual(i, "rope.scaling.yarn_ext_factor", 1, -1);
+    if (status == TERN_OK) /* 1 may also be meant, if llama.cpp did not write the file */
+        status = check_usual(i, "rope.scaling.yarn_attn_factor", magnitude,
+                             extends == -1 ? 1 : magnitude);
     if (status == TERN_OK)
-        status = check_usual(i, "rope.scaling.yarn_log_multiplier", 0);
+        status = check_usual(i, "rope.scaling.yarn_log_multiplier", 0, 0);
     if (status != TERN_OK)
         return status;
     status = tn_magnify_rotations(i->out, magnitude, i->err);
@@ -256,17 +261,17 @@ static tern_status read_frequencies(struct importer *i, double factor)
     return status;
 }
 
-/* A factor without a type is linear, as in llama.cpp; 0 means 1.  The second name is that of the
- * first GGUF files. */
-static tern_status read_linear(struct importer *i, bool is_required)
+/* A factor without a type is linear, as in llama.cpp; 0 and none mean 1.  The second name is that
+ * of the first GGUF files. */
+static tern_status read_linear(struct importer *i)
 {
     static const char new_name[] = "rope.scaling.factor", old_name[] = "rope.scale_linear";
     const struct tn_values *v = &i->values.values;
     const char *name = v->has_key(v, old_name) && !v->has_key(v, new_name) ? old_name : new_name;
     double factor = 1;
-    tern_status status = get_number(i, &factor, name, 0, 1e6, is_required);
+    tern_status status = get_number(i, &factor, name, 0, 1e6, false);
     if (status == TERN_OK && factor != 0)
-        status = get_number(i, &factor, name, 1, 1e6, is_required);
+        status = get_number(i, &factor, name, 1, 1e6, false);
     return status == TERN_OK ? read_frequencies(i, factor != 0 ? factor : 1) : status;
 }
 
@@ -290,7 +295,7 @@ static tern_status read_scaling(struct importer *i, double theta)
     if (strcmp(type, "yarn") == 0)
         return read_yarn(i, theta);
     if (!key || strcmp(type, "linear") == 0)
-        return read_linear(i, key != NULL);
+        return read_linear(i);
     if (strcmp(type, "none") != 0)
         return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
                        full, type);

@@ -7,6 +7,7 @@
 
 #include "arch/family.h"
 #include "base/compiler.h"
+#include "base/error.h"
 
 tern_status tn_spec_windows(struct tn_family_spec *s, const struct tn_values *v)
 {
@@ -159,7 +160,13 @@ tern_status tn_spec_experts(struct tn_family_spec *s, const struct tn_values *v,
     if (status == TERN_OK)
         status = tn_values_integer(v, &c->n_experts_used, &used, true);
     if (status == TERN_OK)
-        status = tn_values_integer(v, &c->expert_ffn, &ffn, true);
+        status = tn_values_integer(v, &c->expert_ffn, &ffn, !v->is_gguf);
+    if (status == TERN_OK && c->expert_ffn == 0) /* as in llama.cpp; tensors are compared with it */
+        c->expert_ffn = c->ffn / c->n_experts_used;
+    if (status == TERN_OK && c->expert_ffn == 0)
+        status = tn_fail(v->err, TERN_INPUT,
+                         "expert_feed_forward_length is missing, and feed_forward_length %u is "
+                         "less than the %u experts that a token uses", c->ffn, c->n_experts_used);
     c->expert_flags = renormalises ? TERN_EXPERTS_RENORMALISED : 0;
     for (uint32_t i = 0; i < c->n_layer; i++)
         s->layers[i].ffn = TERN_FFN_EXPERTS;

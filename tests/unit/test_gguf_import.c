@@ -304,7 +304,6 @@ static const struct {
     {"llama", {"rope.scaling.type", S, 0, "yarn"}, BAD, "rope.scaling.factor\" is missing"},
     {"gemma3", {"rope.scaling.type", S, 0, "yarn"}, BAD, "rope.scaling.factor\" is missing"},
     {"gemma3", {"rope.scaling.type", S, 0, "ntk"}, NO, "rope.scaling.type\" is \"ntk\""},
-    {"llama", {"rope.scaling.type", S, 0, "linear"}, BAD, "rope.scaling.factor\" is missing"},
     {"llama", {"rope.scaling.type", S, 0, "dynamic"}, NO, "rope.scaling.type\" is \"dynamic\""},
     {"gptneox", {"attention.layer_norm_epsilon", 0, 0, NULL}, BAD, "norm_epsilon\" is missing"},
     {"gptneox", {"attention.layer_norm_epsilon", F, 2, NULL}, BAD, "epsilon\" is 2, allowed"},
@@ -369,6 +368,7 @@ static void yarn_is_read(void **state)
         struct key key;
         tern_status status;
         const char *message;
+        double attn_factor; /* 0: none */
     } rows[] = {
         {{"vocab_size", U, 32, NULL}, TERN_OK, ""},
         {{"rope.scaling.factor", F, 0.5, NULL}, BAD, "factor\" is 0.5, allowed are 1 to"},
@@ -377,17 +377,24 @@ static void yarn_is_read(void **state)
         {{"rope.scaling.yarn_beta_fast", F, 0, "x"}, BAD, "expected a number"},
         {{"rope.scaling.yarn_beta_slow", F, -1, NULL}, BAD, "beta_slow\" is -1, allowed"},
         {{"rope.scaling.yarn_ext_factor", F, 0.5, NULL}, NO, "ext_factor 0.5 is not supported"},
+        {{"rope.scaling.yarn_ext_factor", F, -1, NULL}, TERN_OK, ""},
+        {{"rope.scaling.yarn_ext_factor", F, -1, NULL}, TERN_OK, "", 1},
+        {{"rope.scaling.yarn_ext_factor", F, -1, NULL}, NO, "only 1.139 is", 0.5},
+        {{"rope.scaling.yarn_ext_factor", F, 1, NULL}, NO, "only 1.139 is", 1},
         {{"rope.scaling.yarn_attn_factor", F, 1, NULL}, NO, "only 1.139 is"},
         {{"rope.scaling.yarn_attn_factor", F, 1.1386, NULL}, TERN_OK, ""},
         {{"rope.scaling.yarn_log_multiplier", F, 0.1, NULL}, NO, "multiplier 0.1 is not"},
         {{"rope.freq_base", F, 1, NULL}, BAD, "a rope theta of 1 slows no pair"},
     };
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
-        struct key keys[3] = {rows[i].key, {"rope.scaling.type", S, 0, "yarn"},
-                              {"rope.scaling.factor", F, 4, NULL}};
+        struct key keys[4] = {rows[i].key, {"rope.scaling.type", S, 0, "yarn"},
+                              {"rope.scaling.factor", F, 4, NULL},
+                              {"rope.scaling.yarn_attn_factor", F, rows[i].attn_factor, NULL}};
         struct tn_config_import c;
         struct tern_error err = {0};
-        make("qwen3", keys, strstr(rows[i].key.name, "scaling.factor") ? 2 : 3, NULL);
+        make("qwen3", keys, strstr(rows[i].key.name, "scaling.factor") ? 2
+                             : rows[i].attn_factor != 0                   ? 4
+                                                                          : 3, NULL);
         assert_int_equal(import(&c, &err), rows[i].status);
         assert_non_null(strstr(err.detail, rows[i].message));
         if (rows[i].status != TERN_OK)
@@ -417,6 +424,32 @@ static void linear_factors_are_read(void **state)
         make("llama", &none, 1, NULL);
         import_ok(&c);
         assert_null(c.rope_factors);
+        tn_config_import_fini(&c);
+        make("llama", &type, 1, NULL);
+        import_ok(&c);
+        assert_null(c.rope_factors);
+        tn_config_import_fini(&c);
+    }
+}
+
+/* Some files state the width of all experts that a token uses. */
+static void width_of_experts_is_derived(void **state)
+{
+    (void)state;
+    for (uint32_t used = 2; used <= 8; used += 6) {
+        const struct key keys[] = {{"expert_count", U, 8, NULL},
+                                   {"expert_used_count", U, used, NULL},
+                                   {"feed_forward_length", U, used == 8 ? 7 : 128, NULL}};
+        struct tn_config_import c;
+        struct tern_error err = {0};
+        make("qwen3moe", keys, TN_COUNT_OF(keys), NULL);
+        if (used == 8) {
+            assert_int_equal(import(&c, &err), TERN_INPUT);
+            assert_non_null(strstr(err.detail, "feed_forward_length 7 is less than the 8 experts"));
+            continue;
+        }
+        import_ok(&c);
+        assert_int_equal(c.config.expert_ffn, 64);
         tn_config_import_fini(&c);
     }
 }
@@ -450,6 +483,7 @@ int main(void)
         cmocka_unit_test(one_wrong_key_is_named),
         cmocka_unit_test(yarn_is_read),
         cmocka_unit_test(linear_factors_are_read),
+        cmocka_unit_test(width_of_experts_is_derived),
         cmocka_unit_test(factors_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
