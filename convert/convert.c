@@ -121,6 +121,7 @@ static void say_kept(const struct tn_job *j)
 static void say_recoded(const struct tn_job *j)
 {
     const struct tn_tensor_plan_row *first = NULL;
+    uint32_t n = 0;
     double source_bytes = 0, n_bytes = 0;
     for (uint32_t i = 0; i < j->plan.n_tensors; i++) {
         const struct tn_tensor_plan_row *t = &j->plan.tensors[i];
@@ -128,15 +129,16 @@ static void say_recoded(const struct tn_job *j)
         if (!e || !e->recode || t->file.layout != e->layout)
             continue;
         first = first ? first : t;
+        n++;
         source_bytes += (double)t->file.rows * t->file.cols / e->unit * e->unit_bytes;
         n_bytes += (double)tn_layout_size(t->file.layout, t->file.rows, t->file.cols);
     }
     if (first)
         tn_job_say(j, TERN_CONVERT_NOTE,
-                   "matrices of types like %s are stored as codes, the first as %s: the same "
-                   "values in %.1f MB instead of %.1f",
-                   first->weight->type, tn_layout_name(first->file.layout), n_bytes * 1e-6,
-                   source_bytes * 1e-6);
+                   "%u matrices, such as \"%s\" in %s, are stored in a larger format that tern can "
+                   "multiply, here %s: the values are unchanged, but take %.1f MB instead of %.1f",
+                   n, first->weight->name, first->weight->type,
+                   tn_layout_name(first->file.layout), n_bytes * 1e-6, source_bytes * 1e-6);
 }
 
 /* Programs that requantise files of rotated weights may lose the keys that describe the rotation.

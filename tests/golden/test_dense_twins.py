@@ -251,7 +251,8 @@ class DenseTwins(command.TestCase):
             for source, out in ((path, "a.tern"), (twin, "b.tern")):
                 said = self.ok("convert", source, "-o", scratch(out), "--no-tokenizer",
                                "--force").err
-                self.assertEqual(f"types like {kind} are stored as codes" in said, source == path)
+                self.assertEqual(f" in {kind}, are stored in a larger format" in said,
+                                 source == path)
                 self.ok("logits", scratch(out), "--ids", SHORT, "--inputs", "f32", "-o",
                         scratch(out + ".f32"))
             self.assertEqual(read_bytes(scratch("a.tern.f32")), read_bytes(scratch("b.tern.f32")))
