@@ -3,6 +3,7 @@
 """Folders of dense models, rewritten as GGUF files with the names, row orders and keys of their
 architecture, give the same bytes: if an architecture has no reference file, its folder's goldens
 (test_families) apply to the file too."""
+import json
 import os
 import random
 import re
@@ -257,6 +258,25 @@ class DenseTwins(command.TestCase):
                         scratch(out + ".f32"))
             self.assertEqual(read_bytes(scratch("a.tern.f32")), read_bytes(scratch("b.tern.f32")))
             self.ok("verify", scratch("a.tern"))
+
+    def test_files_of_types_with_a_grid(self):
+        """Several files give the tensors of one, byte for byte."""
+        for kind in ("IQ2_XS", "IQ3_S"):
+            keys, tensors, _ = self.grids(kind)
+            whole, n = scratch("whole.gguf"), 3
+            gguf.write(whole, keys, tensors)
+            for i in range(n):
+                more = [("split.no", gguf.U16, i), ("split.count", gguf.U16, n),
+                        ("split.tensors.count", gguf.I32, len(tensors))]
+                gguf.write(scratch(f"grid-0000{i + 1}-of-0000{n}.gguf"),
+                           (keys if i == 0 else []) + more, tensors[i::n])
+            for source, out in ((whole, "a.tern"), (scratch(f"grid-00001-of-0000{n}.gguf"),
+                                                    "b.tern")):
+                self.ok("convert", source, "-o", scratch(out), "--no-tokenizer", "--force")
+            info = json.loads(self.ok("info", scratch("b.tern"), "--json", "--tensors").text)
+            n_bytes = sum(t["bytes"] for t in info["tensors"])
+            self.assertGreater(n_bytes, 100000)
+            self.assertEqual(*(read_bytes(scratch(out))[-n_bytes:] for out in ("a.tern", "b.tern")))
 
     def test_bad_scale_of_a_grid(self):
         path = scratch("bad-grid.gguf")
