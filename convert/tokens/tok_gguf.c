@@ -99,12 +99,23 @@ static bool is_llama3(const struct tn_tok_texts *tokens)
     return hash == LLAMA3_HASH;
 }
 
+/* Architectures whose published models with such a vocabulary split alike, for files from before
+ * converters named the splitter. */
+static const char *const pre_of_arch[][2] = {
+    {"gpt2", "gpt-2"}, {"gptneox", "gpt-neox"}, {"qwen2", "qwen2"}, {"starcoder2", "starcoder"},
+};
+
 /* The deciding name; converters that did not know it write "default". */
 static const char *decide_pre(const struct tn_tok_keys *keys, const char *pre)
 {
     if (!pre && keys->pre && strcmp(keys->pre, "default") != 0)
         pre = keys->pre;
-    return pre ? pre : is_llama3(&keys->tokens) ? "llama-bpe" : NULL;
+    if (!pre && is_llama3(&keys->tokens))
+        pre = "llama-bpe";
+    for (size_t i = 0; i < TN_COUNT_OF(pre_of_arch) && !pre && keys->arch; i++)
+        if (strcmp(keys->arch, pre_of_arch[i][0]) == 0)
+            pre = pre_of_arch[i][1];
+    return pre;
 }
 
 #define SOME_SPLITTERS "(llama-bpe, qwen2, gpt-2, gpt-neox ...)"
@@ -114,8 +125,9 @@ static tern_status fail_splitter(const char *pre, bool by_caller, struct tern_er
 {
     if (!pre)
         return tn_fail(err, TERN_UNSUPPORTED,
-                       SOURCE ".pre names no splitter and the vocabulary is not LLaMA-3's; name it "
-                              "with --pre " SOME_SPLITTERS);
+                       SOURCE ".pre is missing or \"default\", so the file does not say how text "
+                              "is split into words; `tern convert --pre NAME` says it "
+                              SOME_SPLITTERS);
     if (by_caller)
         return tn_fail(err, TERN_USAGE,
                        "--pre \"%.80s\": tern has no such splitter " SOME_SPLITTERS, pre);

@@ -25,6 +25,7 @@ struct tn_tok_texts {
 struct tn_tok_keys {
     const char *model; /* "gpt2": bytes and merges; "llama": characters and scores */
     const char *pre;   /* NULL: absent */
+    const char *arch;  /* general.architecture; NULL: absent */
     struct tn_tok_texts tokens;
     struct tn_tok_texts merges;
     const float *scores;  /* [tokens.n]; NULL: none */
@@ -35,9 +36,10 @@ struct tn_tok_keys {
 
 /* Makes the section; *section is empty and stays so on failure.  `pre`: the splitter's name if the
  * caller knows it better than the file, or NULL.  A file without a name is recognised by LLaMA-3's
- * vocabulary; *used, if not NULL, receives the name of the splitter, NULL for "llama".  `vocab`:
- * the model's number of ids.  Skips padding after the last real token.  TERN_UNSUPPORTED: another
- * model, a splitter that is unknown or not named; TERN_INPUT: broken lists; TERN_MEMORY. */
+ * vocabulary, or by an architecture all of whose models split alike; *used, if not NULL, receives
+ * the name of the splitter, NULL for "llama".  `vocab`: the model's number of ids.  Skips padding
+ * after the last real token.  TERN_UNSUPPORTED: another model, a splitter that is unknown or not
+ * named; TERN_INPUT: broken lists; TERN_MEMORY. */
 tern_status tn_tok_from_keys(const struct tn_tok_keys *keys, const char *pre, uint32_t vocab,
                              const char **used, struct tn_buf *section, struct tern_error *err);
 

@@ -108,6 +108,8 @@ static tern_status load(struct loaded *l, const struct tn_gguf *gguf, struct ter
     if (status == TERN_OK)
         status = read_text(gguf, PREFIX "pre", &k->pre, err);
     if (status == TERN_OK)
+        status = read_text(gguf, "general.architecture", &k->arch, err);
+    if (status == TERN_OK)
         status = read_id(gguf, PREFIX "bos_token_id", &k->bos_id, err);
     if (status == TERN_OK)
         status = read_id(gguf, PREFIX "eos_token_id", &k->eos_id, err);

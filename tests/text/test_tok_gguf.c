@@ -196,6 +196,11 @@ static void test_bytes(void **state)
     data_check_encode(&data, "ab", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){94, 95, 94});
     assert_true(tern_tokenizer_is_special(data.t, 94));
     data_tokenizer_close(&data);
+    /* A file without a name. */
+    begin_bytes(&l, NULL);
+    l.keys.arch = "gptneox";
+    assert_int_equal(open_keys(&data, &l, NULL, "gpt-neox")->flags, TERN_TOK_NFC);
+    data_tokenizer_close(&data);
     /* The option overrides a wrong name in the file. */
     begin_bytes(&l, "gpt-2");
     assert_int_equal(open_keys(&data, &l, "qwen2", "qwen2")->splitter, TERN_SPLIT_QWEN2);
@@ -260,6 +265,8 @@ static void test_refused(void **state)
     (void)state;
     begin_bytes(&l, NULL);
     check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "--pre");
+    l.keys.arch = "llama";
+    check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "default");
     check_keys(&l, "odd", 500, TERN_USAGE, "--pre \"odd\"");
     check_keys(&l, "gpt-2", 96, TERN_INPUT, "the model has 96");
     begin_bytes(&l, "default");
