@@ -423,6 +423,8 @@ static tern_status build(struct tn_tok_build *b, const struct tn_tok_keys *keys,
         status = add_affix(keys->eos_id, keys->add_eos > 0, "eos", head->suffix_ids,
                            &head->n_suffix, b->err);
     find_unknown(head, keys, n_ids);
+    for (size_t i = 0; i < TN_COUNT_OF(head->fim_ids); i++)
+        head->fim_ids[i] = keys->fim_ids[i] <= n_ids ? keys->fim_ids[i] : 0; /* else padding */
     if (status == TERN_OK)
         status = add_vocab(b, keys, n_ids);
     if (status == TERN_OK)

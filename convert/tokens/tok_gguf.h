@@ -32,6 +32,7 @@ struct tn_tok_keys {
     const int32_t *types; /* [tokens.n]; NULL: all normal */
     uint32_t bos_id, eos_id, unk_id;
     int add_bos, add_eos, add_space_prefix;
+    uint32_t fim_ids[6]; /* as in struct tern_file_tokenizer */
 };
 
 /* Makes the section; *section is empty and stays so on failure.  `pre`: the splitter's name if the

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "base/error.h"
 #include "convert/gguf/gguf.h"
 #include "convert/tokens/tok_gguf.h"
@@ -37,6 +38,33 @@ static tern_status read_id(const struct tn_gguf *gguf, const char *name, uint32_
         return tn_gguf_fail_type(key, "an integer", err);
     if (id >= 0 && id < TERN_NO_ID) /* gguf_import.c refuses values that are not ids */
         *out = (uint32_t)id;
+    return TERN_OK;
+}
+
+/* Ids for fill-in-the-middle by their present and former keys. */
+static tern_status read_fim_ids(const struct tn_gguf *gguf, struct tn_tok_keys *k,
+                                struct tern_error *err)
+{
+    static const char *const names[][2] = {
+        {PREFIX "fim_pre_token_id", PREFIX "prefix_token_id"},
+        {PREFIX "fim_suf_token_id", PREFIX "suffix_token_id"},
+        {PREFIX "fim_mid_token_id", PREFIX "middle_token_id"},
+        {PREFIX "fim_pad_token_id", NULL},
+        {PREFIX "fim_rep_token_id", NULL},
+        {PREFIX "fim_sep_token_id", NULL},
+    };
+    static_assert(TN_COUNT_OF(names) == TN_COUNT_OF(k->fim_ids), "a name for each");
+    for (size_t i = 0; i < 2 * TN_COUNT_OF(names); i++) {
+        uint32_t id = TERN_NO_ID;
+        const char *name = names[i / 2][i % 2];
+        tern_status status = name ? read_id(gguf, name, &id, err) : TERN_OK;
+        if (status == TERN_OK && id != TERN_NO_ID && id >= k->tokens.n)
+            status = tn_fail(err, TERN_INPUT, "%s is %u, there are %u tokens", name, id,
+                             k->tokens.n);
+        if (status != TERN_OK)
+            return status;
+        k->fim_ids[i / 2] = k->fim_ids[i / 2] ? k->fim_ids[i / 2] : id + 1; /* 0 if there is none */
+    }
     return TERN_OK;
 }
 
@@ -123,6 +151,8 @@ static tern_status load(struct loaded *l, const struct tn_gguf *gguf, struct ter
         status = read_bool(gguf, PREFIX "add_space_prefix", &k->add_space_prefix, err);
     if (status == TERN_OK)
         status = load_texts(gguf, PREFIX "tokens", true, &l->tokens, &k->tokens, err);
+    if (status == TERN_OK)
+        status = read_fim_ids(gguf, k, err);
     if (status == TERN_OK)
         status = load_texts(gguf, PREFIX "merges", strcmp(k->model, "gpt2") == 0, &l->merges,
                             &k->merges, err);

@@ -510,7 +510,9 @@ struct tern_file_tokenizer {
     struct tern_file_ref added_text;    /* texts of the added tokens */
     uint32_t unk_id;         /* replaces a symbol without an id; TERN_NO_ID: the symbol is
                               * dropped */
-    uint8_t reserved[116];
+    uint32_t fim_ids[6];     /* id + 1 of the tokens for fill-in-the-middle: prefix, suffix, middle,
+                              * pad, repository, file; 0: the one with a known name, if any */
+    uint8_t reserved[92];
 };
 static_assert(sizeof(struct tern_file_tokenizer) == 256, "tokenizer header is 256 bytes");
 

@@ -74,7 +74,8 @@ struct tern_fim_ids {
     uint32_t end;        /* end of a text, which ends an answer even if chats end otherwise */
     bool is_suffix_first; /* SUFFIX ... PREFIX ..., then the answer, without a middle id */
 };
-/* Finds them by the names that published models give them.  False: the vocabulary has no ids with
+/* Finds them: those that a GGUF file stated, others by the names that published models give them.
+ * False: the vocabulary has no ids with
  * which a gap can be marked. */
 bool tern_tokenizer_fim_ids(const struct tern_tokenizer *tokenizer, struct tern_fim_ids *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds the ids for filling in the middle of a text by their names.
+ * Finds the ids for filling in the middle of a text: those that the model file states, others by
+ * their names.
  *
  * Model files rarely state these ids, and most tokenizers have the tokens in their vocabulary even
  * if the model is meant for conversations.  The names are those of published models; llama.cpp
@@ -11,6 +12,7 @@
 #include "base/compiler.h"
 #include "tern/model_format.h"
 #include "tern/tokenizer.h"
+#include "text/tokenizer.h"
 
 #define BAR "\xEF\xBD\x9C"   /* U+FF5C, a wide vertical bar */
 #define LOW "\xE2\x96\x81"   /* U+2581, a space in SentencePiece */
@@ -71,17 +73,31 @@ static bool find_markers(const struct tern_tokenizer *tokenizer, struct tern_fim
     return false;
 }
 
+/* Ids that the file states replace those with known names. */
+static void take_stated(const struct tern_tokenizer *tokenizer, struct tern_fim_ids *ids)
+{
+    const uint32_t *stated = tn_tokenizer_fim_ids(tokenizer);
+    uint32_t *const fields[] = {&ids->prefix, &ids->suffix,     &ids->middle,
+                                &ids->pad,    &ids->repository, &ids->file};
+    for (size_t i = 0; i < TN_COUNT_OF(fields); i++)
+        *fields[i] = stated[i] ? stated[i] - 1 : *fields[i];
+    ids->is_suffix_first = ids->is_suffix_first && ids->middle == TERN_NO_ID;
+}
+
 bool tern_tokenizer_fim_ids(const struct tern_tokenizer *tokenizer, struct tern_fim_ids *out)
 {
-    struct tern_fim_ids ids;
-    *out = (struct tern_fim_ids){TERN_NO_ID, TERN_NO_ID, TERN_NO_ID, TERN_NO_ID,
-                                 TERN_NO_ID, TERN_NO_ID, TERN_NO_ID, false};
+    static const struct tern_fim_ids none = {TERN_NO_ID, TERN_NO_ID, TERN_NO_ID, TERN_NO_ID,
+                                             TERN_NO_ID, TERN_NO_ID, TERN_NO_ID, false};
+    struct tern_fim_ids ids = none;
     if (!find_markers(tokenizer, &ids))
-        return false;
+        ids = none;
     ids.pad = find_any(tokenizer, pads, TN_COUNT_OF(pads));
     ids.repository = find_any(tokenizer, repositories, TN_COUNT_OF(repositories));
     ids.file = find_any(tokenizer, files, TN_COUNT_OF(files));
     ids.end = find_any(tokenizer, ends, TN_COUNT_OF(ends));
-    *out = ids;
-    return true;
+    take_stated(tokenizer, &ids);
+    const bool is_whole = ids.prefix != TERN_NO_ID && ids.suffix != TERN_NO_ID &&
+                          (ids.middle != TERN_NO_ID || ids.is_suffix_first);
+    *out = is_whole ? ids : none;
+    return is_whole;
 }

@@ -95,6 +95,10 @@ static tern_status check_head(const struct tern_file_tokenizer *head, uint32_t v
         head->n_suffix > TN_COUNT_OF(head->suffix_ids))
         return tn_fail(err, TERN_INPUT, "tokenizer adds %u and %u ids, at most 4 are possible",
                        head->n_prefix, head->n_suffix);
+    for (size_t i = 0; i < TN_COUNT_OF(head->fim_ids); i++)
+        if (head->fim_ids[i] > head->n_tokens)
+            return tn_fail(err, TERN_INPUT, "tokenizer: fim id %zu is %u, there are %u tokens", i,
+                           head->fim_ids[i] - 1, head->n_tokens);
     return TERN_OK;
 }
 
@@ -322,6 +326,11 @@ const uint32_t *tn_tokenizer_prefix(const struct tern_tokenizer *tokenizer, uint
 {
     *n_ids = tokenizer->head->n_prefix;
     return tokenizer->head->prefix_ids;
+}
+
+const uint32_t *tn_tokenizer_fim_ids(const struct tern_tokenizer *tokenizer)
+{
+    return tokenizer->head->fim_ids;
 }
 
 uint32_t tn_vocab_find(const struct tern_tokenizer *t, const char *bytes, size_t n)

@@ -36,6 +36,9 @@ tern_status tn_tokenizer_ensure_prefix(const struct tern_tokenizer *tokenizer,
 /* The ids that the post-processor puts before a text. */
 const uint32_t *tn_tokenizer_prefix(const struct tern_tokenizer *tokenizer, uint32_t *n_ids);
 
+/* The stated ids for fill-in-the-middle, as in struct tern_file_tokenizer. */
+const uint32_t *tn_tokenizer_fim_ids(const struct tern_tokenizer *tokenizer);
+
 /* Upper bound of a token's bytes, also if the file changes. */
 size_t tn_tokenizer_longest(const struct tern_tokenizer *tokenizer);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """GGUF files that are no models say what they are; types of tokens are read in both signs,
-and messages name types of tensors."""
+messages name types of tensors, and ids for fill-in-the-middle are kept."""
+import json
 import os
 import sys
 
@@ -45,6 +46,34 @@ class GgufKinds(command.TestCase):
         gguf.write(self.path, keys, self.tensors)
         error = self.refused(5, "convert", self.path, "-o", self.out, "--force")
         self.assertIn(TYPES + " is an array of F32, expected I32", error)
+
+    def with_ids(self, **ids):
+        """Arguments that convert the file with these ids of the tokenizer."""
+        more = [("tokenizer.ggml." + name, gguf.I32, n) for name, n in ids.items()]
+        gguf.write(self.path, self.keys + more, self.tensors)
+        return "convert", self.path, "-o", self.out, "--force"
+
+    def fim_ids(self, **ids):
+        self.ok(*self.with_ids(**ids))
+        return json.loads(self.ok("info", self.out, "--json").text)["fim_ids"]
+
+    def test_ids_that_fill_in(self):
+        """The file's ids, under their present and former names."""
+        self.assertIsNone(self.fim_ids())
+        self.assertIsNone(self.fim_ids(fim_pre_token_id=0, fim_suf_token_id=1))
+        self.assertIsNone(self.fim_ids(fim_pre_token_id=0, fim_suf_token_id=1,
+                                       fim_mid_token_id=-1))
+        want = {"prefix": 0, "suffix": 1, "middle": 5}
+        for ids in (dict(fim_pre_token_id=0, fim_suf_token_id=1, fim_mid_token_id=5),
+                    dict(prefix_token_id=0, suffix_token_id=1, middle_token_id=5),
+                    dict(prefix_token_id=7, fim_pre_token_id=0, suffix_token_id=1,
+                         fim_mid_token_id=5)):
+            found = self.fim_ids(**ids, fim_sep_token_id=9)
+            self.assertEqual({name: found[name] for name in want}, want)
+            self.assertEqual(found["file"], 9)
+        n = len(next(value for name, _, value in self.keys if name == "tokenizer.ggml.tokens"))
+        error = self.refused(5, *self.with_ids(fim_pad_token_id=n))
+        self.assertIn(f"tokenizer.ggml.fim_pad_token_id is {n}, there are {n} tokens", error)
 
     def test_types_of_tensors(self):
         """One that tern does not decode has its name in the message, or its number."""

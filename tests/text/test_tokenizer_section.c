@@ -81,6 +81,8 @@ static void test_header(void **state)
     REFUSE(n_tokens, 4095, TERN_INPUT, "token_offsets");
     REFUSE(n_prefix, 5, TERN_INPUT, "5 and 0 ids");
     REFUSE(prefix_ids[0], 4096, TERN_INPUT, "prefix 0 has id 4096");
+    REFUSE(fim_ids[5], 4097, TERN_INPUT, "fim id 5 is 4096, there are 4096 tokens");
+    REFUSE(fim_ids[0], UINT32_MAX, TERN_INPUT, "fim id 0 is 4294967294, there are 4096 tokens");
     REFUSE(n_merges, 3823, TERN_INPUT, "merges");
     REFUSE(n_added, 17, TERN_INPUT, "added");
     REFUSE(vocab_slots.bytes, 0, TERN_INPUT, "vocab_slots has 0");
