@@ -235,9 +235,12 @@ tern_status tn_model_source_template(char **text, size_t *n, const char **from,
     static const char key[] = "tokenizer.chat_template";
     if (!m->is_gguf)
         return tn_template_read(text, n, from, path, err);
+    const struct tn_gguf_key *found = tn_gguf_find_key(m->source.gguf, key);
     const char *source = tn_gguf_text(m->source.gguf, key, n);
     *text = NULL;
     *from = path;
+    if (found && !source)
+        return tn_gguf_fail_type(found, "a text", err);
     if (!source || *n == 0)
         return TERN_OK;
     tern_status status = tn_template_check(key, source, *n, err);

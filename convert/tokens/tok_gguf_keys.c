@@ -36,8 +36,12 @@ static tern_status read_id(const struct tn_gguf *gguf, const char *name, uint32_
     double id;
     if (!tn_gguf_integer(key, &id))
         return tn_gguf_fail_type(key, "an integer", err);
-    if (id >= 0 && id < TERN_NO_ID) /* gguf_import.c refuses values that are not ids */
-        *out = (uint32_t)id;
+    if (id == -1 || id == TERN_NO_ID) /* "no id" */
+        return TERN_OK;
+    if (id < 0 || id > TERN_NO_ID)
+        return tn_fail(err, TERN_INPUT, "%s is %.0f, allowed are 0 to %u", name, id,
+                       TERN_NO_ID - 1);
+    *out = (uint32_t)id;
     return TERN_OK;
 }
 

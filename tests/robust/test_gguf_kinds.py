@@ -74,6 +74,16 @@ class GgufKinds(command.TestCase):
         n = len(next(value for name, _, value in self.keys if name == "tokenizer.ggml.tokens"))
         error = self.refused(5, *self.with_ids(fim_pad_token_id=n))
         self.assertIn(f"tokenizer.ggml.fim_pad_token_id is {n}, there are {n} tokens", error)
+        for name in ("fim_suf_token_id", "unknown_token_id"):
+            error = self.refused(5, *self.with_ids(**{name: -2}))
+            self.assertIn(f"tokenizer.ggml.{name} is -2, allowed are 0 to 4294967294", error)
+
+    def test_a_template_is_text(self):
+        name = "tokenizer.chat_template"
+        keys = [key for key in self.keys if key[0] != name]
+        gguf.write(self.path, keys + [(name, (gguf.ARRAY, gguf.STRING), ["a"])], self.tensors)
+        self.assertIn(f'key "{name}" is of type ARRAY, expected a text',
+                      self.refused(5, "convert", self.path, "-o", self.out, "-q"))
 
     def test_types_of_tensors(self):
         """One that tern does not decode has its name in the message, or its number."""
