@@ -31,6 +31,10 @@ CHATTER = re.compile(r"[0-9]{4}|.*:(fixme|err):|qemu-[a-z0-9_-]+: warning: TCG d
 LEVELS = (os.environ["TERN_TEST_LEVELS"].split() if os.environ.get("TERN_TEST_LEVELS") else
           ["ref", "avx2", "neon"] if os.environ.get("TERN_SANITIZE") else
           ["ref", "ssse3", "avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"])
+# TERN_CI_FULL=1 runs long forms of tests. In the short run sanitizers leave out combinations whose
+# parts they run in others.
+IS_FULL = os.environ.get("TERN_CI_FULL") == "1"
+IS_THINNED = bool(os.environ.get("TERN_SANITIZE")) and not IS_FULL
 TIMEOUT = float(os.environ.get("TERN_TEST_TIMEOUT", "300"))
 
 _folder = tempfile.TemporaryDirectory(prefix="tern-test-")

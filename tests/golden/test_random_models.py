@@ -17,7 +17,7 @@ from command import floats, read_bytes, scratch, shared
 
 command.need_package("numpy")  # for the reference
 
-ROUNDS = 19 if os.environ.get("TERN_CI_FULL") == "1" else 2
+ROUNDS = 19 if command.IS_FULL else 2
 MAX_IDS = 60
 TOLERANCE = 2e-5  # of the largest logit
 GELUS = "gelu", "gelu_new"  # by the error function, and an approximation of it
