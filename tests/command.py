@@ -158,6 +158,19 @@ def model(source=DEMO, *flags):
     return _models[key]
 
 
+_levels = []
+
+
+def levels(path):
+    """Kernel levels that this machine supports, tried with the first model."""
+    if not _levels:
+        out = scratch("level.f32")
+        _levels.extend(level for level in LEVELS if tern("logits", path, "--ids", "1", "-o", out,
+                                                         "--cpu", level).code == 0)
+        assert _levels, "no kernel level runs"
+    return _levels
+
+
 def read_json(path):
     with open(path, encoding="utf-8") as f:
         return json.load(f)

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
-from command import LEVELS, floats, read_bytes, read_json, scratch, shared
+from command import floats, levels, read_bytes, read_json, scratch, shared
 
 
 # Path under reference/ -> words of the error, exit code 6.
@@ -106,20 +106,7 @@ def flags_of(name):
     return flags
 
 
-def levels(model):
-    """Kernel levels supported here."""
-    found = []
-    for level in LEVELS:
-        result = command.tern("logits", model, "--ids", "1", "-o", scratch("level.f32"), "--cpu",
-                              level)
-        if result.code == 0:
-            found.append(level)
-    return found
-
-
 class Families(command.TestCase):
-    known_levels = None
-
     def check_prompt(self, model, level, golden, i, prompt, greedy, inputs):
         """`inputs`: the value of --inputs, or None for a model without a choice."""
         out = scratch("logits.f32")
@@ -145,13 +132,10 @@ class Families(command.TestCase):
         has_choice = not is_floats(name) and (
             is_dense(name) or any(part in name for part in FLOAT))
         forms = ["16", "f32", "8"] if has_choice else [None]
-        if Families.known_levels is None:
-            Families.known_levels = levels(out)
-            self.assertTrue(Families.known_levels)
         ids = read_json(os.path.join(golden, "ids.json"))
         # A file with its folder's goldens must equal the folder.
         shares = name.startswith("gguf/") and not golden.startswith(path[:-5])
-        chosen = Families.known_levels[-1:] if shares else Families.known_levels
+        chosen = levels(out)[-1:] if shares else levels(out)
         for k, level in enumerate(chosen):
             for i, prompt in enumerate(ids["prompt_ids"]):
                 if command.IS_THINNED and (i + k + 1) % len(chosen):  # each prompt at one level

@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 import gguf
-from command import LEVELS, floats, read_bytes, read_json, scratch, shared
+from command import floats, levels, read_bytes, read_json, scratch, shared
 
 # Source under reference/hybrids -> its goldens.
 MODELS = {
@@ -45,13 +45,6 @@ def is_dense(name):
 def convert(name):
     """Non-ternary tables keep their type where everything else is ternary."""
     return command.model(hybrid(name), *(FLAGS[:1] if is_dense(name) else FLAGS))
-
-
-def levels(model):
-    """Kernel levels supported here."""
-    out = scratch("level.f32")
-    return [level for level in LEVELS
-            if command.tern("logits", model, "--ids", "1", "-o", out, "--cpu", level).code == 0]
 
 
 class Hybrids(command.TestCase):
