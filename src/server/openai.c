@@ -125,6 +125,12 @@ void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *task)
     tn_buf_append_text(out, "}");
 }
 
+void tn_openai_end_count(struct tn_task *task, struct tn_buf *out)
+{
+    tn_buf_printf(out, "{\"object\":\"response.input_tokens\",\"input_tokens\":%zu}",
+                  task->ids.n);
+}
+
 void tn_openai_append_progress(struct tn_buf *out, const struct tn_prompt_progress *progress)
 {
     tn_buf_printf(out,

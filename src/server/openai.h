@@ -17,6 +17,10 @@ void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *task, cons
 void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *task);
 /* Ends a stream: an event with the usage, if requested, and [DONE]. */
 void tn_openai_end_stream(struct tn_task *task, const char *prefix, const char *object);
+/* The number of tokens of a prompt.  The callback `end_answer` of formats that count them. */
+void tn_openai_end_count(struct tn_task *task, struct tn_buf *out);
+/* ,"timings":{...} as in llama.cpp. */
+void tn_openai_append_timings(struct tn_buf *out, const struct tn_usage_counts *counts);
 /* ,"prompt_progress":{...} as in llama.cpp. */
 void tn_openai_append_progress(struct tn_buf *out, const struct tn_prompt_progress *progress);
 /* Sends an event of a stream: data: {...} and a blank line. */

@@ -269,12 +269,15 @@ bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal
     }
     tn_reasoning_strip(task, copy);
     json_t *conversation = json_object(), *variables;
+    const json_t *prompts = tn_json_member(task->body, "add_generation_prompt");
     bool is_encoded = tn_json_put(conversation, "messages", copy, r) &&
                       tn_reasoning_variables(&variables, task, r) &&
                       (!variables || tn_json_put(conversation, "kwargs", variables, r)) &&
                       (!task->tools ||
                        tn_json_put(conversation, "tools", json_incref((json_t *)task->tools),
                                    r)) &&
+                      (begun || !json_is_false(prompts) ||
+                       tn_json_put(conversation, "add_generation_prompt", json_false(), r)) &&
                       encode_any(task, conversation, r) &&
                       (!task->tools || tn_tools_bind(task, r)) &&
                       (begun ? tn_begun_answer_append(task, begun, r)
@@ -478,7 +481,15 @@ void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
     tn_task_answer(server, conn, &chat_format, read_request, tn_chat_prepare);
 }
 
-/* ---- llama.cpp's POST /apply-template ---- */
+/* ---- llama.cpp's routes for the prompt of a conversation ---- */
+
+/* Counts the ids of the prompt; computes nothing. */
+void tn_route_chat_count(struct tn_server *server, struct tn_conn *conn)
+{
+    static const struct tn_task_format format = {
+        .is_of_prompt = true, .error = tn_openai_error, .end_answer = tn_openai_end_count};
+    tn_task_answer(server, conn, &format, read_request, tn_chat_prepare);
+}
 
 static void end_text(struct tn_task *task, struct tn_buf *out)
 {
@@ -496,7 +507,7 @@ static void end_text(struct tn_task *task, struct tn_buf *out)
     tern_text_free(text);
 }
 
-/* Answers with the prompt of a conversation; computes nothing. */
+/* POST /apply-template: answers with the text of the prompt; computes nothing. */
 void tn_route_apply_template(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_task_format format = {

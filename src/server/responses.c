@@ -418,16 +418,10 @@ void tn_route_responses(struct tn_server *server, struct tn_conn *conn)
 
 /* ---- number of input tokens ---- */
 
-static void end_count(struct tn_task *task, struct tn_buf *out)
-{
-    tn_buf_printf(out, "{\"object\":\"response.input_tokens\",\"input_tokens\":%zu}",
-                  task->ids.n);
-}
-
 /* Counts the ids of a prompt; computes nothing. */
 void tn_route_responses_count(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_task_format format = {
-        .is_of_prompt = true, .error = tn_openai_error, .end_answer = end_count};
+        .is_of_prompt = true, .error = tn_openai_error, .end_answer = tn_openai_end_count};
     tn_task_answer(server, conn, &format, read_request, prepare);
 }

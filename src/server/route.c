@@ -32,6 +32,8 @@ static const struct route {
     {"/models/", GET, true, tn_route_model},
     {"/v1/chat/completions", POST, false, tn_route_chat},
     {"/chat/completions", POST, false, tn_route_chat},
+    {"/v1/chat/completions/input_tokens", POST, false, tn_route_chat_count},
+    {"/chat/completions/input_tokens", POST, false, tn_route_chat_count},
     {"/v1/completions", POST, false, tn_route_completions},
     {"/completions", POST, false, tn_route_completions},
     {"/v1/embeddings", POST, false, tn_route_embeddings},

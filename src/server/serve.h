@@ -107,8 +107,8 @@ void tn_route(struct tn_server *server, struct tn_conn *conn);
 bool tn_route_needs_no_slot(const struct tn_conn *conn);
 
 tn_route_fn tn_route_health, tn_route_metrics;
-tn_route_fn tn_route_models, tn_route_model, tn_route_chat, tn_route_completions,
-    tn_route_embeddings;
+tn_route_fn tn_route_models, tn_route_model, tn_route_chat, tn_route_chat_count,
+    tn_route_completions, tn_route_embeddings;
 tn_route_fn tn_route_responses, tn_route_responses_count, tn_route_messages,
     tn_route_messages_count;
 tn_route_fn tn_route_ollama_version, tn_route_ollama_tags, tn_route_ollama_ps,

@@ -239,8 +239,16 @@ class Llama(serving.TestCase):
         raw = self.completion(self.post("/apply-template", plain)["prompt"], temperature=0)
         self.assertEqual(raw["content"], answer["choices"][0]["message"]["content"])
         self.assertEqual(raw["tokens_evaluated"], answer["usage"]["prompt_tokens"])
+        open_ended = self.post("/apply-template", dict(plain, add_generation_prompt=False))
+        self.assertTrue(raw["prompt"].startswith(open_ended["prompt"]))
+        self.assertGreater(len(raw["prompt"]), len(open_ended["prompt"]))
+        for path in ("/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"):
+            self.assertEqual(self.post(path, dict(plain, stream=True)),
+                             {"object": "response.input_tokens",
+                              "input_tokens": raw["tokens_evaluated"]})
         for messages in (None, [], 5, [{"role": 5}]):
             self.post("/apply-template", {"messages": messages}, 400)
+            self.post(path, {"messages": messages}, 400)
 
     def test_json_schema(self):
         schema = {"type": "object", "properties": {
