@@ -87,6 +87,8 @@ bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_r
 {
     static const char param[] = "json_schema";
     const json_t *schema = tn_json_member(body, param);
+    if (json_is_object(schema) && json_object_size(schema) == 0) /* any object, as in llama.cpp */
+        return take_object(gen, param);
     return !schema || read_schema(gen, schema, param, r);
 }
 

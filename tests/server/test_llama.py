@@ -260,6 +260,8 @@ class Llama(serving.TestCase):
             self.assertIn(animal["kind"], ("cat", "dog"))
             self.assertRegex(animal["born"], r"^\d{4}-\d\d-\d\d$")
             self.assertEqual(whole["stop_type"], "eos")
+        self.assertIsInstance(json.loads(self.completion(
+            json_schema={}, temperature=0, n_predict=100, logit_bias={"}": 20})["content"]), dict)
         schema["properties"]["born"]["format"] = "iri"
         error = self.post("/completion", {"prompt": "a", "json_schema": schema}, 400)["error"]
         self.assertIn("#/properties/born", error["message"])
