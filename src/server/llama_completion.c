@@ -24,6 +24,14 @@ static void append_ids(struct tn_buf *out, const struct tn_choice *choice, uint3
     tn_buf_append_text(out, "]");
 }
 
+/* Members of the events before the end of a choice. */
+static void append_counts(struct tn_buf *out, const struct tn_choice *choice)
+{
+    tn_buf_printf(out,
+                  ",\"id_slot\":-1,\"stop\":false,\"tokens_predicted\":%u,"
+                  "\"tokens_evaluated\":%zu", choice->n_taken, choice->job.request.n_ids);
+}
+
 /* {"index":0,"content":"..."  with the tokens [n_shown, to) and the text after n_sent. */
 static void append_piece(struct tn_buf *out, const struct tn_task *task,
                          const struct tn_choice *choice, uint32_t to)
@@ -41,14 +49,6 @@ static const char *stop_type(const struct tn_choice *choice)
 {
     enum tern_stop stop = choice->job.result.stop;
     return stop == TERN_STOP_EOS ? "eos" : stop == TERN_STOP_STRING ? "word" : "limit";
-}
-
-static void append_rate(struct tn_buf *out, const char *what, uint32_t n, double seconds)
-{
-    const double ms = seconds * 1e3;
-    tn_buf_printf(out,
-                  "\"%s_n\":%u,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f",
-                  what, n, what, ms, what, n ? ms / n : 0.0, what, ms > 0 ? n / ms * 1e3 : 0.0);
 }
 
 static void append_prompt(struct tn_buf *out, const struct tn_task *task,
@@ -81,17 +81,18 @@ static void append_end(struct tn_buf *out, const struct tn_task *task,
                   ",\"tokens_predicted\":%u,\"tokens_evaluated\":%u,\"tokens_cached\":%u,"
                   "\"has_new_line\":%s,\"truncated\":false,\"stop_type\":\"%s\","
                   "\"stopping_word\":",
-                  r->n_new, r->n_prompt, r->n_prompt - r->n_prompt_evaluated,
+                  r->n_new, r->n_prompt, r->n_prompt + r->n_new - (r->n_new > 0),
                   has_line ? "true" : "false", stop_type(choice));
     tn_json_text(out, r->stop == TERN_STOP_STRING ? task->gen.stops[r->i_stop_string] : "");
     append_prompt(out, task, choice);
     tn_buf_append_text(out, ",\"generation_settings\":");
     tn_llama_append_settings(out, &task->gen);
-    tn_buf_printf(out, ",\"timings\":{\"cache_n\":%u,", r->n_prompt - r->n_prompt_evaluated);
-    append_rate(out, "prompt", r->n_prompt_evaluated, r->prompt_s);
-    tn_buf_append_text(out, ",");
-    append_rate(out, "predicted", r->n_new, r->decode_s);
-    tn_buf_append_text(out, "}}");
+    tn_openai_append_timings(
+        out, &(struct tn_usage_counts){.n_prompt = r->n_prompt,
+                                       .n_cached = r->n_prompt - r->n_prompt_evaluated,
+                                       .n_new = r->n_new, .prompt_s = r->prompt_s,
+                                       .decode_s = r->decode_s});
+    tn_buf_append_text(out, "}");
 }
 
 /* ---- selected members ---- */
@@ -135,10 +136,12 @@ static void send_piece(struct tn_task *task, struct tn_choice *choice, bool is_e
     size_t n_bytes;
     uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
     append_piece(&json, task, choice, to);
-    if (is_end)
+    if (is_end) {
         append_end(&json, task, choice);
-    else
-        tn_buf_append_text(&json, ",\"id_slot\":-1,\"stop\":false}");
+    } else {
+        append_counts(&json, choice);
+        tn_buf_append_text(&json, "}");
+    }
     choice->n_sent = choice->text.n_bytes;
     choice->n_shown = to;
     choice->n_shown_bytes = n_bytes;
@@ -158,7 +161,7 @@ static void send_progress(struct tn_task *task, const struct tn_choice *choice,
 {
     struct tn_buf json = {0};
     append_piece(&json, task, choice, choice->n_shown); /* empty so far */
-    tn_buf_append_text(&json, ",\"id_slot\":-1,\"stop\":false");
+    append_counts(&json, choice);
     tn_openai_append_progress(&json, progress);
     tn_buf_append_text(&json, "}");
     tn_openai_send_event(task, &json);

@@ -96,6 +96,25 @@ void tn_route_model(struct tn_server *server, struct tn_conn *conn)
 
 /* ---- answers ---- */
 
+static void append_rate(struct tn_buf *out, const char *what, uint64_t n, double seconds)
+{
+    const double ms = seconds * 1e3, count = (double)n;
+    tn_buf_printf(out,
+                  "\"%s_n\":%" PRIu64 ",\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,"
+                  "\"%s_per_second\":%.3f",
+                  what, n, what, ms, what, n ? ms / count : 0.0, what,
+                  ms > 0 ? count / ms * 1e3 : 0.0);
+}
+
+void tn_openai_append_timings(struct tn_buf *out, const struct tn_usage_counts *u)
+{
+    tn_buf_printf(out, ",\"timings\":{\"cache_n\":%" PRIu64 ",", u->n_cached);
+    append_rate(out, "prompt", u->n_prompt - u->n_cached, u->prompt_s);
+    tn_buf_append_text(out, ",");
+    append_rate(out, "predicted", u->n_new, u->decode_s);
+    tn_buf_append_text(out, "}");
+}
+
 static void append_usage(struct tn_buf *out, const struct tn_task *task)
 {
     struct tn_usage_counts u;
@@ -106,6 +125,7 @@ static void append_usage(struct tn_buf *out, const struct tn_task *task)
                   ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
                   "},\"completion_tokens_details\":{\"reasoning_tokens\":%" PRIu64 "}}",
                   u.n_prompt, u.n_new, u.n_prompt + u.n_new, u.n_cached, u.n_reasoning);
+    tn_openai_append_timings(out, &u);
 }
 
 void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *task, const char *prefix,

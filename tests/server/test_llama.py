@@ -80,6 +80,7 @@ class Llama(serving.TestCase):
         self.assertEqual((a["stop"], a["stop_type"], a["tokens"]), (True, "limit", []))
         self.assertEqual((a["index"], a["model"], a["truncated"]), (0, "model0", False))
         self.assertEqual(a["tokens_predicted"], 24)
+        self.assertEqual(a["tokens_cached"], a["tokens_evaluated"] + 23)  # but not the last one
         self.assertEqual(a["tokens_evaluated"], len(self.tokens("Once upon a time",
                                                                 add_special=True)))
         self.assertEqual(a["timings"]["predicted_n"], 24)
@@ -102,6 +103,10 @@ class Llama(serving.TestCase):
         self.assertEqual(len(whole["tokens"]), 24)
         self.assertEqual([e["stop"] for e in events], [False] * (len(events) - 1) + [True])
         self.assertEqual(events[-1]["tokens_predicted"], 24)
+        counts = [e["tokens_predicted"] for e in events]
+        self.assertEqual(counts, sorted(counts))
+        self.assertEqual((counts[0], {e["tokens_evaluated"] for e in events}),
+                         (1, {whole["tokens_evaluated"]}))
 
     def test_tokens_that_are_no_text(self):
         """The ids of an answer include control tokens and the tokens after them."""

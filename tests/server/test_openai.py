@@ -39,6 +39,9 @@ class OpenAI(serving.TestCase):
         self.assertIn(choice["finish_reason"], ("stop", "length"))
         usage = a["usage"]
         self.assertEqual(usage["total_tokens"], usage["prompt_tokens"] + usage["completion_tokens"])
+        timings = a["timings"]
+        self.assertEqual((timings["predicted_n"], timings["cache_n"] + timings["prompt_n"]),
+                         (usage["completion_tokens"], usage["prompt_tokens"]))
         self.assertEqual(self.chat("Hi", max_tokens=3)["usage"]["completion_tokens"], 3)
 
     def test_the_same_text_as_run(self):
