@@ -17,6 +17,7 @@
 
 #define TWO_TO_64 18446744073709551616.0
 #define MAX_BIASES 1024u
+#define MAX_BIAS_BYTES 256u /* of a text: it is encoded on the loop thread */
 #define MAX_MS 1e12 /* longer times are the same */
 
 /* max_tokens of a request, limited by the memory plan; a negative value means the default. */
@@ -199,53 +200,82 @@ static bool read_id(const char *text, uint32_t n_vocab, uint32_t *id)
     return text[0] && value < n_vocab;
 }
 
-static bool add_bias(struct tn_gen *gen, const char *id, const json_t *value, uint32_t n_vocab,
-                     struct tn_refusal *r)
+static bool hold_biases(struct tn_gen *gen, struct tn_refusal *r)
+{
+    if (!gen->biases)
+        gen->biases = tn_alloc_zeroed(MAX_BIASES, sizeof *gen->biases);
+    return gen->biases || tn_refuse_memory(r);
+}
+
+static bool add_bias(struct tn_gen *gen, uint32_t id, const json_t *value, struct tn_refusal *r)
 {
     static const char name[] = "logit_bias";
-    struct tn_bias *bias = &gen->biases[gen->n_biases];
     double x = json_number_value(value);
-    if (!read_id(id, n_vocab, &bias->id))
-        return tn_refuse(r, 400, name, "\"%s\": \"%.40s\" is not a token id below %u", name, id,
-                         n_vocab);
     if (json_is_false(value)) /* llama.cpp's spelling of "never" */
         x = -HUGE_VAL;
     else if (!json_is_number(value) || !(x >= -100 && x <= 100))
         return tn_refuse(r, 400, name, "\"%s\" must map to numbers from -100 to 100", name);
-    bias->bias = (float)x;
-    gen->n_biases++;
+    if (gen->n_biases == MAX_BIASES)
+        return tn_refuse(r, 400, name, "\"%s\" may have at most %u tokens", name, MAX_BIASES);
+    gen->biases[gen->n_biases++] = (struct tn_bias){.id = id, .bias = (float)x};
     return true;
 }
 
+/* Reads an id in digits, or llama.cpp's text, whose tokens all get the bias. */
+static bool add_text_bias(struct tn_gen *gen, const struct tern_model *model, const char *text,
+                          const json_t *value, struct tn_refusal *r)
+{
+    static const char name[] = "logit_bias";
+    const uint32_t n_vocab = tern_model_config(model)->vocab;
+    const size_t n = strlen(text);
+    struct tern_ids ids = {0};
+    uint32_t id;
+    if (read_id(text, n_vocab, &id))
+        return add_bias(gen, id, value, r);
+    if (n > MAX_BIAS_BYTES || strspn(text, "-0123456789") == n)
+        return tn_refuse(r, 400, name,
+                         "\"%s\": \"%.40s\" is neither a token id below %u nor a text of at most "
+                         "%u bytes", name, text, n_vocab, MAX_BIAS_BYTES);
+    bool is_good = tern_tokenizer_encode(tern_model_tokenizer(model), text, n, 0, &ids, NULL) ==
+                       TERN_OK || tn_refuse_memory(r);
+    for (size_t i = 0; i < ids.n && is_good; i++)
+        is_good = add_bias(gen, ids.ids[i], value, r);
+    tern_ids_free(&ids);
+    return is_good;
+}
+
 /* Reads OpenAI's {"5":1.5}. */
-static bool add_bias_object(struct tn_gen *gen, const json_t *map, uint32_t n_vocab,
+static bool add_bias_object(struct tn_gen *gen, const json_t *map, const struct tern_model *model,
                             struct tn_refusal *r)
 {
     json_t *object = (json_t *)map; /* jansson's iterators are not const-correct */
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
-        if (!add_bias(gen, json_object_iter_key(i), json_object_iter_value(i), n_vocab, r))
+        if (!add_text_bias(gen, model, json_object_iter_key(i), json_object_iter_value(i), r))
             return false;
     return true;
 }
 
-/* Reads llama.cpp's [[5,1.5]]. */
-static bool add_bias_pairs(struct tn_gen *gen, const json_t *pairs, uint32_t n_vocab,
+/* Reads llama.cpp's [[5,1.5],["text",1.5]]. */
+static bool add_bias_pairs(struct tn_gen *gen, const json_t *pairs, const struct tern_model *model,
                            struct tn_refusal *r)
 {
     for (size_t i = 0; i < json_array_size(pairs); i++) {
         const json_t *pair = json_array_get(pairs, i), *id = json_array_get(pair, 0);
         char text[24];
-        if (json_array_size(pair) != 2 || !json_is_integer(id))
+        if (json_array_size(pair) != 2 || !(json_is_integer(id) || json_is_string(id)))
             return tn_refuse(r, 400, "logit_bias",
-                             "\"logit_bias\": entry %zu is not a pair [token id, number]", i);
-        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(id));
-        if (!add_bias(gen, text, json_array_get(pair, 1), n_vocab, r))
+                             "\"logit_bias\": entry %zu is not a pair [token id or text, number]",
+                             i);
+        if (json_is_integer(id))
+            snprintf(text, sizeof text, "%lld", (long long)json_integer_value(id));
+        if (!add_text_bias(gen, model, json_is_string(id) ? json_string_value(id) : text,
+                           json_array_get(pair, 1), r))
             return false;
     }
     return true;
 }
 
-static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
+static bool read_biases(struct tn_gen *gen, const json_t *o, const struct tern_model *model,
                         struct tn_refusal *r)
 {
     static const char name[] = "logit_bias";
@@ -256,11 +286,10 @@ static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
     if (!(json_is_object(map) || json_is_array(map)) || n > MAX_BIASES)
         return tn_refuse(r, 400, name, "\"%s\" must be an object of at most %u token ids", name,
                          MAX_BIASES);
-    gen->biases = tn_alloc_zeroed(n + 1, sizeof *gen->biases);
-    if (!gen->biases)
-        return tn_refuse_memory(r);
-    return json_is_array(map) ? add_bias_pairs(gen, map, n_vocab, r)
-                              : add_bias_object(gen, map, n_vocab, r);
+    if (!hold_biases(gen, r))
+        return false;
+    return json_is_array(map) ? add_bias_pairs(gen, map, model, r)
+                              : add_bias_object(gen, map, model, r);
 }
 
 /* ---- requests ---- */
@@ -298,7 +327,7 @@ bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
     if (!read_sampler(gen, body, 2, r) ||
         !read_max_tokens(gen, body, model, r) ||
         !read_stops(gen, body, r) ||
-        !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
+        !read_biases(gen, body, model->model, r) ||
         !read_line_limits(gen, body, r) ||
         !tn_json_get_bool(body, "ignore_eos", &gen->ignores_eos, r) ||
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||
@@ -330,6 +359,19 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
     return true;
 }
 
+/* With "ignore_eos", llama.cpp never chooses a token that ends the answer. */
+static bool ban_end_of_text(struct tn_gen *gen, const struct tern_model *model,
+                            struct tn_refusal *r)
+{
+    const struct tern_model_config *config = tern_model_config(model);
+    if (!gen->ignores_eos)
+        return true;
+    bool is_good = hold_biases(gen, r);
+    for (uint32_t i = 0; i < config->n_stop_ids && is_good; i++)
+        is_good = add_bias(gen, config->stop_ids[i], json_false(), r);
+    return is_good;
+}
+
 bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_server_model *model,
                        struct tn_refusal *r)
 {
@@ -337,11 +379,13 @@ bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_s
     bool returns_tokens = false;
     if (!tn_gen_refuse_others(body, "json_schema", r) ||
         !tn_gen_read_options(gen, body, model, r) ||
-        !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
+        (!tn_json_member(body, "n_predict") && !read_max_tokens(gen, body, model, r)) ||
+        !read_biases(gen, body, model->model, r) || !ban_end_of_text(gen, model->model, r) ||
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||
         !tn_json_get_bool(body, "return_progress", &gen->returns_progress, r) ||
         !tn_json_get_bool(body, "return_tokens", &returns_tokens, r) ||
         !tn_json_get_count(body, "n_probs", 0, TN_GEN_MAX_TOP, &n_top, r) ||
+        !tn_json_get_count(body, "n", 1, TN_GEN_MAX_CHOICES, &n, r) ||
         !tn_json_get_count(body, "n_cmpl", 1, TN_GEN_MAX_CHOICES, &n, r))
         return false;
     gen->n_choices = (uint32_t)n;

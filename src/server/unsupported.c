@@ -96,7 +96,7 @@ static bool refuse_members(const json_t *body, struct tn_refusal *r)
         {"use_beam_search", ""},                  {"truncate_prompt_tokens", ""},
         {"lora", ""},                             {"mcp_servers", ""},
         {"documents", ""},                        {"logits_processors", ""},
-        {"include_stop_str_in_output", ""},
+        {"include_stop_str_in_output", ""},       {"post_sampling_probs", ""},
         {"chat_template", "; tern serve --template sets it"}};
     for (size_t i = 0; i < TN_COUNT_OF(fields); i++)
         if (!is_nothing(tn_json_member(body, fields[i].name)))

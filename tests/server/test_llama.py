@@ -195,6 +195,10 @@ class Llama(serving.TestCase):
         self.post("/completion", {"prompt": ["a", 1 << 40]}, 400)
         self.post("/completion", {"prompt": [5, None]}, 400)
         self.assertEqual(self.completion(n_predict=0)["content"], "")
+        for name in ("max_tokens", "max_completion_tokens"):
+            self.assertEqual(self.completion(n_predict=None, **{name: 3})["tokens_predicted"], 3)
+            self.assertEqual(self.completion(n_predict=4, **{name: 3})["tokens_predicted"], 4)
+        self.assertEqual([a["index"] for a in self.completion(n=2, n_predict=1)], [0, 1])
         self.post("/completion", {"prompt": "word " * 3000}, 400)
 
     def test_probabilities(self):
@@ -213,13 +217,30 @@ class Llama(serving.TestCase):
         for bias in ([[first, False]], [[first, -100]], {str(first): -100}):
             a = self.completion(temperature=0, return_tokens=True, logit_bias=bias)
             self.assertNotIn(first, a["tokens"])
-        for bias in ([5], [[5]], [["x", 1]], [[-1, 1]], [[1 << 40, 1]], [[5, "x"]], 5):
+        texts = [self.post("/detokenize", {"tokens": [first]})["content"], "a tale of foxes"]
+        for bias in ([[t, False] for t in texts], dict.fromkeys(texts, -100)):
+            a = self.completion(temperature=0, return_tokens=True, logit_bias=bias)
+            banned = {i for text in texts for i in self.tokens(text, parse_special=False)}
+            self.assertFalse(banned & set(a["tokens"]), (banned, a["content"]))
+        for bias in ([5], [[5]], [["x" * 257, 1]], [["x", "y"]], [["a b c" * 50, 1]] * 50,
+                     [[5.5, 1]], {"1 " * 200: 1}, {"-1": 1}, [[-1, 1]], [[1 << 40, 1]],
+                     [[5, "x"]], 5):
             self.post("/completion", {"prompt": "a", "logit_bias": bias}, 400)
+
+    def test_ignore_eos_bans_the_ends(self):
+        """As in llama.cpp, the answer continues without a token that ends it."""
+        ends = [self.tokens(self.server.get("/props")[1]["eos_token"])[0]]
+        body = {"temperature": 0, "return_tokens": True, "logit_bias": [[ends[0], 100]]}
+        self.assertEqual(self.completion(**body)["stop_type"], "eos")
+        answer = self.completion(ignore_eos=True, **body)
+        self.assertEqual((answer["stop_type"], len(answer["tokens"])), ("limit", 24))
+        self.assertNotIn(ends[0], answer["tokens"])
 
     def test_refusals(self):
         for more in ({"grammar": "root ::= x"}, {"json_schema": "{}"}, {"mirostat": 1},
                      {"n_probs": 21}, {"prompt": None}, {"prompt": {}}, {"stop": 5},
-                     {"samplers": 5}, {"samplers": {}}, {"suffix": "b"}, {"n_cmpl": 9}):
+                     {"samplers": 5}, {"samplers": {}}, {"suffix": "b"}, {"n_cmpl": 9}, {"n": 9},
+                     {"post_sampling_probs": True}):
             self.post("/completion", dict({"prompt": "a"}, **more), 400)
         self.completion(grammar="", mirostat=0, dry_multiplier=0.0, json_schema=None,
                         cache_prompt=True, id_slot=-1, samplers=[], n_predict=1)

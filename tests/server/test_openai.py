@@ -427,7 +427,7 @@ class OpenAI(serving.TestCase):
                   "frequency_penalty": (-3, 3, 1e308, "5", []), "top_k": (-2, 1e308, "5", []),
                   "min_p": (-1, 2, "5", []), "repeat_penalty": (-1, 0, 1e308, "5", []),
                   "stop": (5, [5], ["a"] * 17, {}), "stream": ("true", 1),
-                  "logit_bias": ({"x": 1}, {"99999999": 1}, {"1": 101}, {"1": "5"}, {"-1": 1}, 5),
+                  "logit_bias": ({"x": "a"}, {"99999999": 1}, {"1": 101}, {"1": "5"}, {"-1": 1}, 5),
                   "stream_options": (5,), "response_format": ({"type": "x"}, 5)}
         for name, values in fields.items():
             for value in values:
