@@ -75,8 +75,7 @@ struct tern_fim_ids {
     bool is_suffix_first; /* SUFFIX ... PREFIX ..., then the answer, without a middle id */
 };
 /* Finds them: those that a GGUF file stated, others by the names that published models give them.
- * False: the vocabulary has no ids with
- * which a gap can be marked. */
+ * False: the vocabulary has no ids with which a gap can be marked. */
 bool tern_tokenizer_fim_ids(const struct tern_tokenizer *tokenizer, struct tern_fim_ids *out);
 
 /* True if the tokenizer puts a space before a text (and after a special token): then decoding drops

@@ -370,21 +370,21 @@ static void yarn_is_read(void **state)
         const char *message;
         double attn_factor; /* 0: none */
     } rows[] = {
-        {{"vocab_size", U, 32, NULL}, TERN_OK, ""},
-        {{"rope.scaling.factor", F, 0.5, NULL}, BAD, "factor\" is 0.5, allowed are 1 to"},
-        {{"rope.scaling.original_context_length", U, 1, NULL}, BAD, "original context of 1,"},
-        {{"rope.scaling.original_context_length", S, 0, "x"}, BAD, "expected a number"},
-        {{"rope.scaling.yarn_beta_fast", F, 0, "x"}, BAD, "expected a number"},
-        {{"rope.scaling.yarn_beta_slow", F, -1, NULL}, BAD, "beta_slow\" is -1, allowed"},
-        {{"rope.scaling.yarn_ext_factor", F, 0.5, NULL}, NO, "ext_factor 0.5 is not supported"},
-        {{"rope.scaling.yarn_ext_factor", F, -1, NULL}, TERN_OK, ""},
+        {{"vocab_size", U, 32, NULL}, TERN_OK, "", 0},
+        {{"rope.scaling.factor", F, 0.5, NULL}, BAD, "factor\" is 0.5, allowed are 1 to", 0},
+        {{"rope.scaling.original_context_length", U, 1, NULL}, BAD, "original context of 1,", 0},
+        {{"rope.scaling.original_context_length", S, 0, "x"}, BAD, "expected a number", 0},
+        {{"rope.scaling.yarn_beta_fast", F, 0, "x"}, BAD, "expected a number", 0},
+        {{"rope.scaling.yarn_beta_slow", F, -1, NULL}, BAD, "beta_slow\" is -1, allowed", 0},
+        {{"rope.scaling.yarn_ext_factor", F, 0.5, NULL}, NO, "ext_factor 0.5 is not supported", 0},
+        {{"rope.scaling.yarn_ext_factor", F, -1, NULL}, TERN_OK, "", 0},
         {{"rope.scaling.yarn_ext_factor", F, -1, NULL}, TERN_OK, "", 1},
         {{"rope.scaling.yarn_ext_factor", F, -1, NULL}, NO, "only 1.139 is", 0.5},
         {{"rope.scaling.yarn_ext_factor", F, 1, NULL}, NO, "only 1.139 is", 1},
-        {{"rope.scaling.yarn_attn_factor", F, 1, NULL}, NO, "only 1.139 is"},
-        {{"rope.scaling.yarn_attn_factor", F, 1.1386, NULL}, TERN_OK, ""},
-        {{"rope.scaling.yarn_log_multiplier", F, 0.1, NULL}, NO, "multiplier 0.1 is not"},
-        {{"rope.freq_base", F, 1, NULL}, BAD, "a rope theta of 1 slows no pair"},
+        {{"rope.scaling.yarn_attn_factor", F, 1, NULL}, NO, "only 1.139 is", 0},
+        {{"rope.scaling.yarn_attn_factor", F, 1.1386, NULL}, TERN_OK, "", 0},
+        {{"rope.scaling.yarn_log_multiplier", F, 0.1, NULL}, NO, "multiplier 0.1 is not", 0},
+        {{"rope.freq_base", F, 1, NULL}, BAD, "a rope theta of 1 slows no pair", 0},
     };
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
         struct key keys[4] = {rows[i].key, {"rope.scaling.type", S, 0, "yarn"},
