@@ -103,7 +103,7 @@ class Source(command.TestCase):
         """A missing tokenizer is not a reason: convert works without."""
         found = self.look(shared("reference", "gguf", "tiny-bitnet-packed", "i2_s-nopre.gguf"))
         self.assertEqual((found["family"], found["convertible"]), ("bitnet", False))
-        self.assertIn("name it with --pre", found["reason"])
+        self.assertIn("--pre NAME", found["reason"])
         folder = shutil.copytree(DEMO, scratch("unigram"))
         path = os.path.join(folder, "tokenizer.json")
         with open(path, encoding="utf-8") as f:
