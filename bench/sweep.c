@@ -42,7 +42,7 @@ static const struct {
     {"gemv_t2_i8", TN_PREFETCH_T2_I8},   {"gemv_t2_x16", TN_PREFETCH_T2_X16},
     {"gemv_t2_x8", TN_PREFETCH_T2_X8},   {"gemm_t2_i8", TN_PREFETCH_T2_FEW},
     {"gemv_r2_i8", TN_PREFETCH_R2},      {"few_r2_i8", TN_PREFETCH_R2_FEW},
-    {"gemv_c2_i8", TN_PREFETCH_C2},      {"dot_u5_i16", TN_PREFETCH_PLANES_FEW},
+    {"gemv_c2_i8", TN_PREFETCH_C2},      {"dot_u5_i16", TN_PREFETCH_PLANES},
     {"dot_u4_i16", TN_PREFETCH_PLANES},  {"dot_u2_i16", TN_PREFETCH_PLANES},
     {"dot_u1_i16", TN_PREFETCH_PLANES},  {"attn_qk_q8", TN_PREFETCH_KEYS},
     {"attn_pv_q8", TN_PREFETCH_VALUES},  {"gemv_blocks_x8", TN_PREFETCH_BLOCKS},

@@ -34,8 +34,8 @@ struct tn_prefetch {
  *   BLOCKS, BLOCKS_FEW    cells of matrices in blocks, one row of inputs, 2 to 8 rows
  *   R2, R2_FEW            rows of a list, at a distance of whole rows
  *   C2                    columns of a list, in batches of a kernel: 1 is the next
- *   PLANES, PLANES_FEW    rows of bit planes; one distance, l2 or l1
- *   KEYS, VALUES          a q8 cache
+ *   PLANES                rows of bit planes, listed or all
+ *   KEYS, VALUES          a q8 cache; values have one distance, l2 or l1
  *   SCALES                scales of column groups, beside the weights
  *   FLOATS                rows of floats and q8 tables, 4 at a time: l2 is the distance in rows, to
  *                         the next 4, l1 the distance within each row */
@@ -54,7 +54,6 @@ struct tn_prefetch {
     X(R2_FEW,      0, 8192, 4096,     0, 8192, 4096,     0, 8192, 4096)       \
     X(C2,          0, 3, 1,           0, 2, 1,           0, 2, 1)             \
     X(PLANES,      12288, 8192, 4096, 12288, 8192, 4096, 0, 0, 8192)          \
-    X(PLANES_FEW,  12288, 8192, 4096, 0, 0, 0,           0, 0, 0)             \
     X(KEYS,        0, 4096, 0,        0, 8192, 1024,     0, 0, 8192)          \
     X(VALUES,      0, 4096, 0,        0, 0, 16384,       0, 0, 16384)         \
     X(SCALES,      0, 0, 1024,        0, 0, 1024,        0, 0, 1024)          \

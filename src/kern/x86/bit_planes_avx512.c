@@ -330,10 +330,10 @@ static TN_ALWAYS_INLINE void find_lines(struct few_lines *l, const struct tn_pla
     l->next_codes = no_lines(l->codes[0]);
     l->next_ones = no_lines(l->ones[0]);
     if (is_dense && bits != 1)
-        l->next_codes = plane_lines(p, bits, 0, i, n_cols / 2, TN_PREFETCH_OF(PLANES_FEW));
+        l->next_codes = plane_lines(p, bits, 0, i, n_cols / 2, TN_PREFETCH_OF(PLANES));
     if (is_dense && bits != 4)
         l->next_ones = plane_lines(p, bits, bits == 5, i, n_cols / (bits == 5 ? 2 : 8),
-                                   TN_PREFETCH_OF(PLANES_FEW));
+                                   TN_PREFETCH_OF(PLANES));
 }
 
 /* v[t][k]: 16 partial sums of row k and the low digits of input t, for n_rows rows from k on and n
@@ -344,7 +344,7 @@ static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
 {
     const int8_t *x = s->low;
     const uint32_t first_step = first * s->n_steps;
-    struct tn_prefetch ahead = TN_PREFETCH_OF(PLANES_FEW);
+    struct tn_prefetch ahead = TN_PREFETCH_OF(PLANES);
     if (n > 2) /* more products: the instructions of more requests would cost more */
         ahead.far = ahead.l1 = 0;
     __m512i sum[TN_PLANE_MAX_X][ROWS];
