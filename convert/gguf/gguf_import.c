@@ -198,15 +198,15 @@ static tern_status read_factors(struct importer *i, const char *name)
     return status;
 }
 
-/* Refuses a key that changes YaRN in an unknown way: any but its usual value and `unset`, which
- * llama.cpp writes for it when it saves a model. */
-static tern_status check_usual(struct importer *i, const char *name, double usual, double unset)
+/* Reads a key that changes YaRN in an unknown way: refuses any value but the usual one, *value
+ * before the call, and `unset`, which llama.cpp writes for it when it saves a model. */
+static tern_status read_usual(struct importer *i, double *value, const char *name, double unset)
 {
-    double value = usual;
-    tern_status status = get_number(i, &value, name, -1e6, 1e6, false);
-    if (status == TERN_OK && value != unset && fabs(value - usual) > 1e-3)
+    const double usual = *value;
+    tern_status status = get_number(i, value, name, -1e6, 1e6, false);
+    if (status == TERN_OK && *value != unset && fabs(*value - usual) > 1e-3)
         status = tn_fail(i->err, TERN_UNSUPPORTED, "%s %g is not supported, only %.4g is", name,
-                         value, usual);
+                         *value, usual);
     return status;
 }
 
@@ -222,16 +222,14 @@ static tern_status read_yarn(struct importer *i, double theta)
     if (status == TERN_OK)
         status = get_number(i, &yarn.beta_slow, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, false);
     const double magnitude = tn_yarn_magnitude(yarn.factor, 1);
-    double extends = 1;
+    double extends = 1, attention = magnitude, multiplier = 0;
     if (status == TERN_OK)
-        status = get_number(i, &extends, "rope.scaling.yarn_ext_factor", -1e6, 1e6, false);
-    if (status == TERN_OK)
-        status = check_usual(i, "rope.scaling.yarn_ext_factor", 1, -1);
+        status = read_usual(i, &extends, "rope.scaling.yarn_ext_factor", -1);
     if (status == TERN_OK) /* 1 may also be meant, if llama.cpp did not write the file */
-        status = check_usual(i, "rope.scaling.yarn_attn_factor", magnitude,
-                             extends == -1 ? 1 : magnitude);
+        status = read_usual(i, &attention, "rope.scaling.yarn_attn_factor",
+                            extends == -1 ? 1 : magnitude);
     if (status == TERN_OK)
-        status = check_usual(i, "rope.scaling.yarn_log_multiplier", 0, 0);
+        status = read_usual(i, &multiplier, "rope.scaling.yarn_log_multiplier", 0);
     if (status != TERN_OK)
         return status;
     status = tn_magnify_rotations(i->out, magnitude, i->err);
