@@ -115,6 +115,7 @@ void tn_openai_append_timings(struct tn_buf *out, const struct tn_usage_counts *
     tn_buf_append_text(out, "}");
 }
 
+/* ,"usage":{...},"timings":{...} */
 static void append_usage(struct tn_buf *out, const struct tn_task *task)
 {
     struct tn_usage_counts u;

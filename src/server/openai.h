@@ -13,7 +13,7 @@
  * "created":...,"model":"...","system_fingerprint":"...","choices":[ */
 void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *task, const char *prefix,
                             const char *object);
-/* ],"usage":{...}} of a complete answer, or the last event of a stream. */
+/* ],"usage":{...},"timings":{...}} of a complete answer, or the last event of a stream. */
 void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *task);
 /* Ends a stream: an event with the usage, if requested, and [DONE]. */
 void tn_openai_end_stream(struct tn_task *task, const char *prefix, const char *object);
