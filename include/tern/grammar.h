@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A grammar restricts the answers of a model: to JSON, or to JSON that fits a schema.
+ * A grammar restricts the answers of a model: to JSON, to JSON that fits a schema, or to texts that
+ * match a grammar in GBNF or a regular expression.
  *
  *   tern_grammar_from_schema(&grammar, schema, strlen(schema), 0, &err);
  *   params.grammar = grammar;                   of tern_generate, or of a request to a scheduler
@@ -137,6 +138,29 @@ tern_status tern_grammar_from_parts(struct tern_grammar **out,
                                     const struct tern_grammar_part *parts, size_t n,
                                     const struct tern_grammar_preamble *preamble,
                                     size_t *i_failed, struct tern_error *err);
+/* A grammar of the texts that the rule "root" matches, in GBNF, the notation of llama.cpp:
+ *
+ *   root ::= item ("," " "? item){0,9}    # a comment
+ *   item ::= "yes" | "no" | [^,\n]+
+ *
+ * A rule ends with its line, but inside parentheses and before or after | more lines may follow.
+ * Rules in rules nest at most TERN_GRAMMAR_MAX_DEPTH deep, those in last place apart.  Tokens
+ * (<name>, <[id]>) are unsupported.  A text has at most TERN_GRAMMAR_MAX_SCHEMA bytes.  A detail of
+ * err begins with "line L, column C".
+ *
+ *   TERN_USAGE        a mistake in the notation, a rule that is missing or defined twice
+ *   TERN_UNSUPPORTED  a token
+ *   TERN_LIMIT        too large, more than 10,000 repetitions, or a rule that refers to itself in
+ *                     first place or so that no text ends
+ *   TERN_MEMORY */
+tern_status tern_grammar_from_gbnf(struct tern_grammar **out, const char *text, size_t n_bytes,
+                                   const struct tern_grammar_preamble *preamble,
+                                   struct tern_error *err);
+/* A grammar of the texts that match a regular expression as a whole: as "pattern" in a schema, but
+ * not in a string of JSON.  TERN_USAGE, TERN_UNSUPPORTED, TERN_LIMIT, TERN_MEMORY. */
+tern_status tern_grammar_from_regex(struct tern_grammar **out, const char *expression,
+                                    const struct tern_grammar_preamble *preamble,
+                                    struct tern_error *err);
 /* A grammar of any JSON object.  TERN_MEMORY. */
 tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err);
 void tern_grammar_free(struct tern_grammar *grammar);

@@ -119,50 +119,112 @@ static void find_heights(struct tern_grammar *g, const struct reverse *r)
 
 /* ---- left recursion ---- */
 
-/* Can this rule match nothing?  Only white space can. */
-static bool is_nullable(const struct tern_grammar *g, uint32_t start)
+/* Marks the states from which the end of their rule can be reached without reading a byte. */
+static void find_nullable(const struct tern_grammar *g, const struct reverse *r, bool *is_nullable)
 {
-    return g->states[start].is_end;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n_states; i++)
+        if (g->states[i].is_end) {
+            is_nullable[i] = true;
+            r->queue[n++] = i;
+        }
+    for (uint32_t done = 0; done < n; done++)
+        for (uint32_t i = r->first[r->queue[done]]; i < r->first[r->queue[done] + 1]; i++) {
+            const struct tn_edge *e = &g->edges[r->edges[i]];
+            if (e->kind == TN_EDGE_BYTES || is_nullable[e->from] || !is_nullable[e->to] ||
+                (e->kind == TN_EDGE_CALL && !is_nullable[e->callee]))
+                continue;
+            is_nullable[e->from] = true;
+            r->queue[n++] = e->from;
+        }
 }
 
-/* States reachable from the start of an edge without reading a byte. */
-static uint32_t next_without_byte(const struct tern_grammar *g, const struct tn_edge *e,
+/* States reachable from the start of an edge without reading a byte.  A loop adds none: its target
+ * was passed before. */
+static uint32_t next_without_byte(const struct tn_edge *e, const bool *is_nullable,
                                   uint32_t next[2])
 {
     uint32_t n = 0;
-    if (e->kind == TN_EDGE_BYTES)
-        return 0;
     if (e->kind == TN_EDGE_CALL)
         next[n++] = e->callee;
-    if (e->kind == TN_EDGE_EMPTY || is_nullable(g, e->callee))
+    if (e->kind == TN_EDGE_EMPTY || (e->kind == TN_EDGE_CALL && is_nullable[e->callee]))
         next[n++] = e->to;
     return n;
 }
 
-/* Removes states without predecessors (through edges that read no byte) until none is left to
- * remove.  *state: the first that remains, which is on a cycle or after one, or n_states.  The
- * rules before the start of the grammar have no cycles. */
+struct circle {
+    const struct tern_grammar *g;
+    const struct reverse *r;
+    bool *is_nullable;  /* [n_states] */
+    uint32_t *n_before; /* [n_states] predecessors, through edges that read no byte */
+};
+
+/* Removes states without predecessors until none is left to remove.  Those that remain are on a
+ * cycle or after one. */
+static void remove_free(const struct circle *c)
+{
+    uint32_t n = 0, next[2];
+    for (uint32_t i = 0; i < c->g->n_edges; i++)
+        for (uint32_t k = next_without_byte(&c->g->edges[i], c->is_nullable, next); k-- > 0;)
+            c->n_before[next[k]]++;
+    for (uint32_t i = 0; i < c->g->n_states; i++)
+        if (c->n_before[i] == 0)
+            c->r->queue[n++] = i;
+    for (uint32_t done = 0; done < n; done++)
+        for (uint32_t i = c->g->states[c->r->queue[done]].first_edge; i != TN_NO_EDGE;
+             i = c->g->edges[i].next)
+            for (uint32_t k = next_without_byte(&c->g->edges[i], c->is_nullable, next); k-- > 0;)
+                if (--c->n_before[next[k]] == 0)
+                    c->r->queue[n++] = next[k];
+}
+
+/* A predecessor that remains, of a state that does. */
+static uint32_t before(const struct circle *c, uint32_t state)
+{
+    uint32_t next[2];
+    for (uint32_t i = c->r->first[state]; i < c->r->first[state + 1]; i++) {
+        const struct tn_edge *e = &c->g->edges[c->r->edges[i]];
+        uint32_t k = c->n_before[e->from] ? next_without_byte(e, c->is_nullable, next) : 0;
+        while (k > 0 && next[k - 1] != state)
+            k--;
+        if (k > 0)
+            return e->from;
+    }
+    return state;
+}
+
+/* The lowest state of a cycle from which this state is reached. */
+static uint32_t lowest_of_circle(const struct circle *c, uint32_t state)
+{
+    while (c->n_before[state] != UINT32_MAX) {
+        c->n_before[state] = UINT32_MAX;
+        state = before(c, state);
+    }
+    uint32_t lowest = state;
+    for (uint32_t i = before(c, state); i != state; i = before(c, i))
+        lowest = TN_MIN(lowest, i);
+    return lowest;
+}
+
+/* *state: on a cycle, or n_states.  The rules before the start of the grammar have no cycles.
+ * false: out of memory. */
 static bool find_circle(const struct tern_grammar *g, const struct reverse *r, uint32_t *state)
 {
-    uint32_t *n_before = tn_alloc_zeroed(g->n_states, sizeof *n_before), n = 0, next[2];
-    if (!n_before)
-        return false;
-    for (uint32_t i = 0; i < g->n_edges; i++)
-        for (uint32_t k = next_without_byte(g, &g->edges[i], next); k-- > 0;)
-            n_before[next[k]]++;
-    for (uint32_t i = 0; i < g->n_states; i++)
-        if (n_before[i] == 0)
-            r->queue[n++] = i;
-    for (uint32_t done = 0; done < n; done++)
-        for (uint32_t i = g->states[r->queue[done]].first_edge; i != TN_NO_EDGE;
-             i = g->edges[i].next)
-            for (uint32_t k = next_without_byte(g, &g->edges[i], next); k-- > 0;)
-                if (--n_before[next[k]] == 0)
-                    r->queue[n++] = next[k];
-    for (*state = g->start; *state < g->n_states && n_before[*state] == 0;)
-        ++*state;
-    tn_free(n_before);
-    return true;
+    const struct circle c = {.g = g, .r = r,
+                             .is_nullable = tn_alloc_zeroed(g->n_states, sizeof *c.is_nullable),
+                             .n_before = tn_alloc_zeroed(g->n_states, sizeof *c.n_before)};
+    const bool has_memory = c.is_nullable && c.n_before;
+    if (has_memory) {
+        find_nullable(g, r, c.is_nullable);
+        remove_free(&c);
+        for (*state = g->start; *state < g->n_states && c.n_before[*state] == 0;)
+            ++*state;
+        if (*state < g->n_states)
+            *state = lowest_of_circle(&c, *state);
+    }
+    tn_free(c.is_nullable);
+    tn_free(c.n_before);
+    return has_memory;
 }
 
 /* ---- byte classes ---- */

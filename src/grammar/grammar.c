@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/error.h"
 
 #define FIRST_STATES 512u
 
@@ -81,6 +82,11 @@ void tn_grammar_empty(struct tern_grammar *g, uint32_t from, uint32_t to)
     add_edge(g, (struct tn_edge){.kind = TN_EDGE_EMPTY, .from = from, .to = to});
 }
 
+void tn_grammar_loop(struct tern_grammar *g, uint32_t from, uint32_t to)
+{
+    add_edge(g, (struct tn_edge){.kind = TN_EDGE_LOOP, .from = from, .to = to});
+}
+
 void tn_grammar_call(struct tern_grammar *g, uint32_t from, uint32_t callee, uint32_t to)
 {
     add_edge(g, (struct tn_edge){
@@ -112,6 +118,14 @@ uint32_t tn_grammar_text(struct tern_grammar *g, uint32_t from, const char *byte
     for (size_t i = 0; i < n && !g->failed; i++)
         from = tn_grammar_step(g, from, (uint8_t)bytes[i], (uint8_t)bytes[i]);
     return g->failed ? 0 : from;
+}
+
+tern_status tn_grammar_fail(const struct tern_grammar *g, struct tern_error *err)
+{
+    if (g->failed == TERN_MEMORY)
+        return tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    return tn_fail(err, TERN_LIMIT, "the grammar is too large: more than %u states or %u edges",
+                   TN_GRAMMAR_MAX_STATES, TN_GRAMMAR_MAX_EDGES);
 }
 
 size_t tern_grammar_bytes(const struct tern_grammar *g)

@@ -11,7 +11,8 @@
  * shallowest path to the end of its rule needs, and a configuration that exceeds the limit is
  * dropped.  So every configuration that is kept can be completed.
  *
- * Built by schema.c with the functions below, completed by tn_grammar_finish, read by reader.c.
+ * Built by schema.c, gbnf.c and regex_grammar.c with the functions below, completed by
+ * tn_grammar_finish, read by reader.c.
  */
 #ifndef TN_GRAMMAR_H
 #define TN_GRAMMAR_H
@@ -26,6 +27,8 @@
 enum tn_edge_kind {
     TN_EDGE_BYTES, /* one byte in low..high */
     TN_EDGE_EMPTY, /* reads nothing; `to` may belong to another rule, which then ends this one */
+    TN_EDGE_LOOP,  /* reads nothing; leads back from the end of a repeated piece of a rule to its
+                    * beginning, which every path from the start of the rule has passed */
     TN_EDGE_CALL   /* reads whatever the rule that starts at `callee` matches */
 };
 
@@ -65,12 +68,16 @@ void tn_grammar_bytes(struct tern_grammar *g, uint32_t from, uint8_t low, uint8_
  * for the number of repetitions left. */
 void tn_grammar_count(struct tern_grammar *g, uint32_t state, uint32_t n);
 void tn_grammar_empty(struct tern_grammar *g, uint32_t from, uint32_t to);
+void tn_grammar_loop(struct tern_grammar *g, uint32_t from, uint32_t to);
 void tn_grammar_call(struct tern_grammar *g, uint32_t from, uint32_t callee, uint32_t to);
 /* Target of the edge for exactly these bytes; adds the edge and a new state if there is none. */
 uint32_t tn_grammar_step(struct tern_grammar *g, uint32_t from, uint8_t low, uint8_t high);
 /* Follows single-byte edges from a state, adds those that are missing, and returns the last state.
  */
 uint32_t tn_grammar_text(struct tern_grammar *g, uint32_t from, const char *bytes, size_t n);
+
+/* The failure of a grammar that is not of a schema. */
+tern_status tn_grammar_fail(const struct tern_grammar *g, struct tern_error *err);
 
 /* Start states of the rules that all grammars share. */
 struct tn_json_rules {

@@ -31,7 +31,8 @@ static void add_edges(struct tern_grammar *g, uint32_t first, const char *tag, s
     }
 }
 
-uint32_t tn_grammar_preamble(struct tern_grammar *g, uint32_t start,
+/* Returns the state after the preamble. */
+static uint32_t add_preamble(struct tern_grammar *g, uint32_t start,
                              const struct tern_grammar_preamble *preamble)
 {
     const size_t n = strlen(preamble->close);
@@ -48,4 +49,10 @@ uint32_t tn_grammar_preamble(struct tern_grammar *g, uint32_t start,
     tn_grammar_empty(g, line, end);
     tn_grammar_bytes(g, line, '\n', '\n', end);
     return end;
+}
+
+void tn_grammar_begin(struct tern_grammar *g, const struct tern_grammar_preamble *preamble)
+{
+    g->start = tn_grammar_state(g);
+    g->parts = preamble ? add_preamble(g, g->start, preamble) : g->start;
 }

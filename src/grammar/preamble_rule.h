@@ -8,8 +8,8 @@
 
 #include "grammar/grammar.h"
 
-/* Adds the preamble from `start` on.  Returns the state after it. */
-uint32_t tn_grammar_preamble(struct tern_grammar *g, uint32_t start,
-                             const struct tern_grammar_preamble *preamble);
+/* Sets the start of a grammar and, after the preamble unless that is NULL, the state before its
+ * parts. */
+void tn_grammar_begin(struct tern_grammar *g, const struct tern_grammar_preamble *preamble);
 
 #endif

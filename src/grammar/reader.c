@@ -87,7 +87,8 @@ static bool follow(struct tn_reader *m, struct tn_config r, bool *can_go_on, boo
     for (uint32_t i = g->states[r.state].first_edge; i != TN_NO_EDGE; i = g->edges[i].next) {
         const struct tn_edge *e = &g->edges[i];
         *can_go_on = *can_go_on || e->kind == TN_EDGE_BYTES;
-        if (e->kind == TN_EDGE_EMPTY && !add_config(m, e->to, r.frame))
+        if ((e->kind == TN_EDGE_EMPTY || e->kind == TN_EDGE_LOOP) &&
+            !add_config(m, e->to, r.frame))
             return false;
         if (e->kind != TN_EDGE_CALL || !fits(m, e->to, r.frame) ||
             m->frames[r.frame].depth == TERN_GRAMMAR_MAX_DEPTH)

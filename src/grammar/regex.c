@@ -284,11 +284,13 @@ static uint32_t add_any_text(struct parser *p)
     return state;
 }
 
-static bool read_all(struct parser *p)
+static bool read_all(struct parser *p, bool is_whole)
 {
     struct tn_regex_text *t = &p->text;
     struct tn_nfa *nfa = p->nfa;
     const uint32_t start = p->at = add_any_text(p);
+    if (is_whole)
+        add_assertion(p, TN_NFA_BEGIN);
     (void)begin_group(p, t->begin);
     while (t->at < t->end && !nfa->failed)
         if (!read_one(p))
@@ -296,6 +298,8 @@ static bool read_all(struct parser *p)
     if (!nfa->failed && p->n_groups > 1)
         return refuse(p, TERN_USAGE, p->groups[p->n_groups - 1].begin, "unclosed group");
     p->at = end_group(p).out;
+    if (is_whole)
+        add_assertion(p, TN_NFA_END);
     const uint32_t accept = add_any_text(p);
     tn_nfa_edge(nfa, TN_NFA_EMPTY, p->at, accept, 0);
     nfa->expressions[nfa->n_expressions].start = start;
@@ -303,7 +307,8 @@ static bool read_all(struct parser *p)
     return true;
 }
 
-tern_status tn_regex_add(struct tn_nfa *nfa, const char *text, struct tern_error *err)
+tern_status tn_regex_add(struct tn_nfa *nfa, const char *text, bool is_whole,
+                         struct tern_error *err)
 {
     const size_t n = strlen(text);
     struct parser p = {.text = {text, text, text + n, err, TERN_OK}, .nfa = nfa};
@@ -311,7 +316,7 @@ tern_status tn_regex_add(struct tn_nfa *nfa, const char *text, struct tern_error
         return tn_fail(err, TERN_LIMIT, "%zu bytes; the limit is %u", n, TN_REGEX_MAX_BYTES);
     if (nfa->n_expressions == TN_NFA_MAX_EXPRESSIONS)
         return tn_fail(err, TERN_LIMIT, "more than %u expressions", TN_NFA_MAX_EXPRESSIONS);
-    if (!read_all(&p))
+    if (!read_all(&p, is_whole))
         return p.text.status;
     if (nfa->failed == TERN_MEMORY)
         return tn_fail(err, TERN_MEMORY, "no memory for a grammar");

@@ -21,9 +21,10 @@
 #define TN_REGEX_MAX_GROUPS 64u /* nesting depth */
 #define TN_REGEX_MAX_REPEAT 10000u
 
-/* Adds an expression (UTF-8 without NUL) to those that a text must match.  Error details end with
- * the position, in characters from 0.  TERN_USAGE: invalid expression; TERN_UNSUPPORTED;
- * TERN_LIMIT: too long, too deep, or too many states; TERN_MEMORY. */
-tern_status tn_regex_add(struct tn_nfa *nfa, const char *text, struct tern_error *err);
+/* Adds an expression (UTF-8 without NUL) to those that a text must match; is_whole: as if it had ^
+ * and $ around it.  Error details end with the position, in characters from 0.  TERN_USAGE: invalid
+ * expression; TERN_UNSUPPORTED; TERN_LIMIT: too long, too deep, or too many states; TERN_MEMORY. */
+tern_status tn_regex_add(struct tn_nfa *nfa, const char *text, bool is_whole,
+                         struct tern_error *err);
 
 #endif

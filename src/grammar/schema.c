@@ -264,8 +264,7 @@ static tern_status compile_parts(struct tn_schema_compiler *c,
     struct tern_grammar *g = c->g;
     tn_grammar_state(g); /* state 0 means "none" */
     tn_grammar_add_json(g, &c->rules);
-    g->start = tn_grammar_state(g);
-    g->parts = preamble ? tn_grammar_preamble(g, g->start, preamble) : g->start;
+    tn_grammar_begin(g, preamble);
     c->again = tn_grammar_state(g);
     for (size_t i = 0; i < n && !g->failed; i++) {
         c->list.part = (uint32_t)i;

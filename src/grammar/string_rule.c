@@ -123,6 +123,12 @@ static void add_range(struct tern_grammar *g, bool is_raw, uint32_t from, uint32
         add_characters(g, is_raw, from, low, high, to);
 }
 
+void tn_string_range(struct tern_grammar *g, uint32_t from, uint32_t low, uint32_t high,
+                     uint32_t to)
+{
+    add_range(g, true, from, low, high, "", to);
+}
+
 void tn_string_characters(struct tern_grammar *g, uint32_t from, const char *except, uint32_t to)
 {
     add_range(g, true, from, 1, TN_LAST_CHARACTER, except, to);
@@ -207,7 +213,7 @@ static tern_status add_length(struct tn_nfa *nfa, struct tn_count_range length,
     if (length.max != TN_NO_MAXIMUM)
         snprintf(max, sizeof max, "%u", length.max);
     snprintf(text, sizeof text, "^[^]{%u,%s}$", length.min, max);
-    return tn_regex_add(nfa, text, err);
+    return tn_regex_add(nfa, text, false, err);
 }
 
 /* Do all texts of the automaton have a length in this range? */
@@ -235,7 +241,20 @@ static tern_status add_all(struct tn_nfa *nfa, const char *const *expressions, u
 {
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < n && status == TERN_OK; i++)
-        status = tn_regex_add(nfa, expressions[i], err);
+        status = tn_regex_add(nfa, expressions[i], false, err);
+    return status;
+}
+
+/* Adds the rule for the expressions of an automaton. */
+static tern_status add_rule(struct tern_grammar *g, bool is_raw, uint32_t start,
+                            struct tn_nfa *nfa, struct tn_count_range length, uint64_t *steps,
+                            struct tern_error *err)
+{
+    struct tn_dfa dfa = {0};
+    tern_status status = make_automaton(&dfa, nfa, length, steps, err);
+    if (status == TERN_OK && !write_all(g, is_raw, start, &dfa))
+        status = tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    tn_dfa_fini(&dfa);
     return status;
 }
 
@@ -245,15 +264,23 @@ tern_status tn_string_rule(struct tern_grammar *g, bool is_raw, uint32_t start,
 {
     static const char *const raw[] = {"^(?:[^<]|<+[^</])*<*$"}; /* no "</" */
     struct tn_nfa nfa = {0};
-    struct tn_dfa dfa = {0};
     tern_status status = add_all(&nfa, expressions, n, err);
     if (status == TERN_OK && is_raw)
         status = add_all(&nfa, raw, 1, err);
     if (status == TERN_OK)
-        status = make_automaton(&dfa, &nfa, length, steps, err);
-    if (status == TERN_OK && !write_all(g, is_raw, start, &dfa))
-        status = tn_fail(err, TERN_MEMORY, "no memory for a grammar");
-    tn_dfa_fini(&dfa);
+        status = add_rule(g, is_raw, start, &nfa, length, steps, err);
+    tn_nfa_fini(&nfa);
+    return status;
+}
+
+tern_status tn_string_rule_of_text(struct tern_grammar *g, uint32_t start, const char *expression,
+                                   uint64_t *steps, struct tern_error *err)
+{
+    const struct tn_count_range any = {.max = TN_NO_MAXIMUM};
+    struct tn_nfa nfa = {0};
+    tern_status status = tn_regex_add(&nfa, expression, true, err);
+    if (status == TERN_OK)
+        status = add_rule(g, true, start, &nfa, any, steps, err);
     tn_nfa_fini(&nfa);
     return status;
 }

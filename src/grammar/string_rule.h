@@ -25,6 +25,9 @@
 tern_status tn_string_rule(struct tern_grammar *g, bool is_raw, uint32_t start,
                            const char *const *expressions, uint32_t n,
                            struct tn_count_range length, uint64_t *steps, struct tern_error *err);
+/* Adds a rule for plain text: all of it matches the expression.  The same costs and errors. */
+tern_status tn_string_rule_of_text(struct tern_grammar *g, uint32_t start, const char *expression,
+                                   uint64_t *steps, struct tern_error *err);
 /* Does a UTF-8 text match all n expressions?  The same costs and errors. */
 tern_status tn_string_fits(bool *fits, const char *const *expressions, uint32_t n,
                            const char *text, uint64_t *steps, struct tern_error *err);
@@ -39,6 +42,9 @@ void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,
 /* The same for raw strings, with two states for each character. */
 void tn_string_rule_of_raw_length(struct tern_grammar *g, uint32_t start,
                                   struct tn_count_range length);
+/* Adds edges for the raw characters low..high, without surrogates; low >= 1. */
+void tn_string_range(struct tern_grammar *g, uint32_t from, uint32_t low, uint32_t high,
+                     uint32_t to);
 /* Adds edges for any raw character but those of `except`, which are ascending and below U+0080. */
 void tn_string_characters(struct tern_grammar *g, uint32_t from, const char *except, uint32_t to);
 

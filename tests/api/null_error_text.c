@@ -71,6 +71,12 @@ static void call_grammar(void)
     tern_grammar_free(g);
     CALL(TERN_OK, tern_grammar_from_parts, &g, &part, 1, NULL, NULL);
     tern_grammar_free(g);
+    CALL(TERN_OK, tern_grammar_from_gbnf, &g, "root ::= \"a\"", 12, NULL);
+    tern_grammar_free(g);
+    CALL(TERN_USAGE, tern_grammar_from_gbnf, &g, "root = 1", 8, NULL);
+    CALL(TERN_OK, tern_grammar_from_regex, &g, "a+", NULL);
+    tern_grammar_free(g);
+    CALL(TERN_UNSUPPORTED, tern_grammar_from_regex, &g, "\\b", NULL);
     CALL(TERN_OK, tern_grammar_from_schema, &g, schema, strlen(schema), 0);
     if (g)
         CALL(TERN_OK, tern_grammar_match, g, "12", 2, &n_fit, &is_whole);

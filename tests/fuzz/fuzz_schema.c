@@ -7,9 +7,11 @@
  * A schema that compiles reads the text.  A text that it accepts is JSON, and wherever the text
  * stops to match, some other byte can follow or the text is complete.  Flag 2: the schema is two
  * parts of the grammar, one between tags, after a preamble.  Flag 64: a text is an object as tags.
+ * Flag 16: in place of the schema there is a grammar in GBNF, flag 32: a regular expression.
  */
 #include "fuzz/fuzz.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,13 +30,16 @@ static bool can_go_on(struct tn_reader *m)
     return false;
 }
 
-#define WITH_TAGS 0x40u /* bit of the first byte */
+/* bits of the first byte */
+#define WITH_GBNF 0x10u
+#define WITH_REGEX 0x20u
+#define WITH_TAGS 0x40u
 
 /* The end of the preamble, which precedes the text. */
 static const char preamble_close[] = "</t>";
 
 static void read_text(const struct tern_grammar *g, const char *text, size_t n, bool has_parts,
-                      bool has_tags)
+                      bool is_json)
 {
     struct tn_reader *m;
     size_t n_fit = 0;
@@ -47,7 +52,7 @@ static void read_text(const struct tern_grammar *g, const char *text, size_t n, 
         abort();
     if (!tn_reader_is_whole(m) && !can_go_on(m))
         abort();
-    if (status == TERN_OK && n_fit == n && tn_reader_is_whole(m) && !has_parts && !has_tags) {
+    if (status == TERN_OK && n_fit == n && tn_reader_is_whole(m) && is_json) {
         json_t *value = json_loadb(text, n, JSON_DECODE_ANY, NULL);
         if (!value)
             abort();
@@ -70,6 +75,21 @@ static tern_status compile_parts(struct tern_grammar **g, const char *schema, si
     return status;
 }
 
+static tern_status compile(struct tern_grammar **g, const char *text, size_t n, uint8_t flags,
+                           struct tern_error *err)
+{
+    char expression[512];
+    if (flags & WITH_GBNF)
+        return tern_grammar_from_gbnf(g, text, n, NULL, err);
+    if (flags & WITH_REGEX) {
+        snprintf(expression, sizeof expression, "%.*s", (int)TN_MIN(n, sizeof expression), text);
+        return tern_grammar_from_regex(g, expression, NULL, err);
+    }
+    const uint32_t of_schema = (flags & TERN_GRAMMAR_STRICT) |
+                               (flags & WITH_TAGS ? TERN_GRAMMAR_TAGS : 0);
+    return (flags & 2 ? compile_parts : tern_grammar_from_schema)(g, text, n, of_schema, err);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 2)
@@ -78,14 +98,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const size_t n_schema = end ? (size_t)(end - schema) : n - 1;
     struct tern_grammar *g;
     struct tern_error err = {TERN_OK, ""};
-    const bool has_parts = data[0] & 2, has_tags = data[0] & WITH_TAGS;
-    const uint32_t flags = (data[0] & TERN_GRAMMAR_STRICT) | (has_tags ? TERN_GRAMMAR_TAGS : 0);
-    tern_status status = (has_parts ? compile_parts : tern_grammar_from_schema)(
-        &g, schema, n_schema, flags, &err);
+    const bool is_schema = !(data[0] & (WITH_GBNF | WITH_REGEX));
+    const bool has_parts = is_schema && data[0] & 2;
+    const tern_status status = compile(&g, schema, n_schema, data[0], &err);
     if ((status == TERN_OK) != (g != NULL) || err.status != status)
         abort();
     if (g && end)
-        read_text(g, end + 1, n - 2 - n_schema, has_parts, has_tags);
+        read_text(g, end + 1, n - 2 - n_schema, has_parts,
+                  is_schema && !(data[0] & (2 | WITH_TAGS)));
     tern_grammar_free(g);
     return 0;
 }
@@ -120,13 +140,20 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
          "\"c\":{\"type\":[\"boolean\",\"null\"]}},\"required\":[\"a\"],\"additionalProperties\":"
          "{\"type\":\"string\",\"minLength\":2}}",
          "<parameter=a>\n</p\n</parameter>\n<parameter=d>\nx<y\n</parameter>\n"},
+        {"root ::= (\"a\" | [^b-d\\]])* item{1,3}? # x\n | item\nitem ::= .+ \"\\u00e9\" root?\n",
+         "aaax\xC3\xA9"},
+        {"(?:a|[^b-d\\]])*?(\\d+|x{2,3})$", "zaaxx"},
     };
     if (i >= TN_COUNT_OF(seeds))
         return 0;
     const size_t n_schema = strlen(seeds[i].schema) + 1, n_text = strlen(seeds[i].text);
     if (1 + n_schema + n_text > capacity)
         abort();
-    dst[0] = (uint8_t)(i | (seeds[i].text[0] == '<' ? WITH_TAGS : 0));
+    const uint8_t kind = seeds[i].text[0] == '<'     ? WITH_TAGS
+                         : seeds[i].schema[0] == 'r' ? WITH_GBNF
+                         : seeds[i].schema[0] == '(' ? WITH_REGEX
+                                                     : 0;
+    dst[0] = (uint8_t)((i & 0xF) | kind);
     memcpy(dst + 1, seeds[i].schema, n_schema);
     memcpy(dst + 1 + n_schema, seeds[i].text, n_text);
     return 1 + n_schema + n_text;

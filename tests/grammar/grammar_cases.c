@@ -2,7 +2,8 @@
  *
  * grammar_cases: compiles schemas and matches texts for test_grammar_oracle.py.
  *
- * A line of stdin is {"schema": ..., "strict": bool, "texts": [...], "walks": n, "seed": s}. A line
+ * A line of stdin is {"schema": ..., "strict": bool, "texts": [...], "walks": n, "seed": s}; in place
+ * of the schema there may be "gbnf", a grammar, or "regex", an expression.  A line
  * of stdout is {"status": exit code, "detail": ..., "results": [[n_fit, is_whole], ...], "walks":
  * [text, ...]}; a walk is a random sequence of bytes that the grammar allows.
  */
@@ -84,16 +85,28 @@ static json_t *walk(const struct tern_grammar *g, struct tn_rng *rng)
     return result;
 }
 
+static tern_status compile(struct tern_grammar **g, const json_t *line, struct tern_error *err)
+{
+    const json_t *gbnf = json_object_get(line, "gbnf"), *regex = json_object_get(line, "regex");
+    if (gbnf)
+        return tern_grammar_from_gbnf(g, json_string_value(gbnf), json_string_length(gbnf), NULL,
+                                      err);
+    if (regex)
+        return tern_grammar_from_regex(g, json_string_value(regex), NULL, err);
+    char *schema = json_dumps(json_object_get(line, "schema"), JSON_ENCODE_ANY);
+    const tern_status status = tern_grammar_from_schema(
+        g, schema, strlen(schema), json_is_true(json_object_get(line, "strict")), err);
+    free(schema);
+    return status;
+}
+
 static void answer(const json_t *line)
 {
     struct tern_grammar *g;
     struct tern_error err;
     struct tn_rng rng;
     json_t *out = json_object(), *results = json_array(), *walks = json_array();
-    char *schema = json_dumps(json_object_get(line, "schema"), JSON_ENCODE_ANY);
-    tern_status status =
-        tern_grammar_from_schema(&g, schema, strlen(schema),
-                                 json_is_true(json_object_get(line, "strict")), &err);
+    const tern_status status = compile(&g, line, &err);
     tn_rng_seed(&rng, (uint64_t)json_integer_value(json_object_get(line, "seed")));
     const json_t *texts = json_object_get(line, "texts");
     for (size_t i = 0; g && i < json_array_size(texts); i++)
@@ -107,7 +120,6 @@ static void answer(const json_t *line)
     char *text = json_dumps(out, JSON_COMPACT | JSON_ENSURE_ASCII);
     puts(text);
     free(text);
-    free(schema);
     json_decref(out);
     tern_grammar_free(g);
 }
