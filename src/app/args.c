@@ -353,8 +353,8 @@ static tern_status take_prompt(struct parser *p)
 /* tern run MODEL on a terminal is a conversation, unless a flag applies only to a single answer. */
 static void choose_conversation(struct tn_options *o)
 {
-    const bool is_one_answer = o->prompt || o->file || o->schema || o->prefix_cache ||
-                               o->special || o->mode == TN_MODE_RAW;
+    const bool is_one_answer = o->prompt || o->file || tn_options_has_format(o) ||
+                               o->prefix_cache || o->special || o->mode == TN_MODE_RAW;
     if (o->command == TN_CMD_RUN && o->is_command_given && !is_one_answer &&
         tn_is_terminal(TN_STDIN) && tn_is_terminal(TN_STDOUT))
         o->command = TN_CMD_CHAT;

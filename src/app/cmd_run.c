@@ -78,19 +78,24 @@ static tern_status check_prefix_cache(const char *path, struct tern_error *err)
                    kind == TN_PATH_DIR ? "a directory" : "not a regular file");
 }
 
-/* The grammar of --schema; NULL without it. */
-static tern_status read_schema(struct tern_grammar **out, const char *path, struct tern_error *err)
+/* The grammar of --schema or --grammar; NULL without them. */
+static tern_status read_format(struct tern_grammar **out, const struct tn_options *o,
+                               struct tern_error *err)
 {
+    const char *path = o->schema ? o->schema : o->grammar;
     char *text;
     size_t n;
     *out = NULL;
     if (!path)
         return TERN_OK;
+    if (o->schema && o->grammar)
+        return tn_fail(err, TERN_USAGE, "--schema and --grammar: an answer has one format");
     tern_status status = tn_file_read_all(&text, &n, path, TERN_GRAMMAR_MAX_SCHEMA, err);
     if (status != TERN_OK)
         return status;
     const size_t start = tn_prompt_mark(text, n);
-    status = tern_grammar_from_schema(out, text + start, n - start, 0, err);
+    status = o->schema ? tern_grammar_from_schema(out, text + start, n - start, 0, err)
+                       : tern_grammar_from_gbnf(out, text + start, n - start, NULL, err);
     if (status != TERN_OK)
         tn_fail_prefix(err, path);
     tn_free(text);
@@ -136,7 +141,7 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
     if (status == TERN_OK)
         status = check_prefix_cache(o->prefix_cache, err);
     if (status == TERN_OK)
-        status = read_schema(&grammar, o->schema, err);
+        status = read_format(&grammar, o, err);
     if (status != TERN_OK)
         return status;
     status = tn_open(&opened, o, tn_first_argument(o),

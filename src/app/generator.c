@@ -65,7 +65,7 @@ static tern_status prefetch(const struct tern_model *model, struct tern_error *e
 
 double tn_penalty_in_force(const struct tn_options *o, size_t slot)
 {
-    const bool is_plain = o->temperature == 0.0 || o->schema;
+    const bool is_plain = o->temperature == 0.0 || tn_options_has_format(o);
     if (is_plain && !tn_options_given_slot(o, slot))
         return slot == offsetof(struct tn_options, repeat_penalty) ? 1 : 0;
     return *(const double *)(const void *)((const char *)o + slot);

@@ -213,6 +213,9 @@ const struct tn_option_row tn_option_rows[] = {
     {"schema", 0, TN_OPT_PATH, SLOT(schema), BIT(RUN), .value = "FILE",
      .help = "the answer is JSON that fits this JSON schema, without reasoning; no penalties "
              "unless given"},
+    {"grammar", 0, TN_OPT_PATH, SLOT(grammar), BIT(RUN), .value = "FILE",
+     .help = "the answer fits this grammar in GBNF, llama.cpp's notation, without reasoning; no "
+             "penalties unless given"},
     {"history", 0, TN_OPT_PATH, SLOT(history), BIT(CHAT), .value = "FILE",
      .help = "on a terminal: save the input lines there, for the arrow keys in later runs"},
     {"jsonl", 0, TN_OPT_FLAG, SLOT(jsonl), BIT(CHAT),

@@ -71,7 +71,8 @@ struct tn_options {
     const char *session;       /* a saved conversation, kept up to date */
     bool session_cache;        /* keys and values beside it */
     const char *prefix_cache;  /* keys and values of the prompt */
-    const char *schema;        /* a file: restricts the answer */
+    const char *schema;        /* a file: restricts the answer to JSON */
+    const char *grammar;       /* a file: restricts the answer to its texts */
     const char *history;       /* a file of earlier input */
     bool jsonl;                /* a conversation as JSON, one object per line */
     bool plain;                /* on a terminal: no wrapping and no styles */
@@ -209,6 +210,11 @@ void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_o
 
 /* Whether the flag with this member was given. */
 bool tn_options_given_slot(const struct tn_options *options, size_t slot);
+/* Is the answer restricted by --schema or --grammar? */
+static inline bool tn_options_has_format(const struct tn_options *options)
+{
+    return options->schema || options->grammar;
+}
 #define tn_options_given(options, member)                                                          \
     tn_options_given_slot((options), offsetof(struct tn_options, member))
 

@@ -53,7 +53,7 @@ tern_status tn_turn_encode(struct tern_ids *ids, const struct tn_options *o,
 {
     struct tern_chat_reasoning reasoning;
     const char *close;
-    if (!o->schema)
+    if (!tn_options_has_format(o))
         return encode(ids, tokenizer, template, o->system, prompt, err);
     tern_status status = tern_chat_reasoning(&reasoning, template->t, &template->params, err);
     if (status == TERN_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The prompt of `tern run` with a chat template: a conversation of one turn.  An answer that fits a
- * schema begins at once, so a model that reasons first is kept from it.
+ * schema or a grammar begins at once, so a model that reasons first is kept from it.
  */
 #ifndef TN_TURN_PROMPT_H
 #define TN_TURN_PROMPT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Compiles the grammar of an answer from parts: structured output, and for each function
+ * Compiles the grammar of an answer: a grammar, an expression or a choice of texts, or parts for
+ * JSON and for each function
  *
  *   tagged      <tool_call>\n{"name": "f", "arguments": schema of f}\n</tool_call>
  *   parameters  <tool_call>\n<function=f>\nschema of f, as tags</function>\n</tool_call>
@@ -149,7 +150,61 @@ static bool compile_in(struct tn_task *task, enum tern_call_form form, tern_stat
     return is_good;
 }
 
-bool tn_answer_grammar_compile(struct tn_task *task, struct tn_refusal *r)
+/* ---- grammars and expressions ---- */
+
+/* Memory of reading a grammar, in relation to its text: its shortest rule has 6 bytes. */
+#define BYTES_PER_BYTE 32u
+
+/* Appends the rule that allows each string of an array. */
+static void write_choice(struct tn_buf *text, const json_t *choice)
+{
+    const json_t *one;
+    size_t i;
+    json_array_foreach(choice, i, one) {
+        tn_buf_append_text(text, i == 0 ? "root ::= \"" : "\" | \"");
+        for (const char *c = json_string_value(one); *c; c++) {
+            if (*c == '"' || *c == '\\')
+                tn_buf_append(text, "\\", 1);
+            tn_buf_append(text, c, 1);
+        }
+    }
+    tn_buf_append_text(text, "\"");
+}
+
+/* Compiles a text of n bytes, which a NUL follows if it is an expression. */
+static bool compile_text(struct tn_task *task, const char *text, size_t n, struct tn_refusal *r)
+{
+    struct tern_grammar **grammar = &task->gen.grammar;
+    struct tern_grammar_preamble reasoning;
+    struct tern_error err;
+    reasoning.open = tn_reasoning_tags(&reasoning.close, task);
+    const struct tern_grammar_preamble *preamble = reasoning.open ? &reasoning : NULL;
+    if (!tn_body_hold_working(task->server, &task->request, BYTES_PER_BYTE * n, r))
+        return false;
+    const tern_status status = task->gen.output.kind == TN_OUTPUT_REGEX
+                                   ? tern_grammar_from_regex(grammar, text, preamble, &err)
+                                   : tern_grammar_from_gbnf(grammar, text, n, preamble, &err);
+    return status == TERN_OK || tn_answer_schema_refuse(task, &err, r);
+}
+
+static bool compile_format(struct tn_task *task, struct tn_refusal *r)
+{
+    const struct tn_output *output = &task->gen.output;
+    struct tn_buf choice = {0};
+    if (task->tools)
+        return tn_refuse(r, 400, output->param, "\"%s\" and \"tools\" cannot be used together",
+                         output->param);
+    if (output->kind != TN_OUTPUT_CHOICE)
+        return compile_text(task, json_string_value(output->format),
+                            json_string_length(output->format), r);
+    write_choice(&choice, output->format);
+    const bool is_good = choice.failed ? tn_refuse_memory(r)
+                                       : compile_text(task, choice.data, choice.n_bytes, r);
+    tn_buf_fini(&choice);
+    return is_good;
+}
+
+static bool compile_parts(struct tn_task *task, struct tn_refusal *r)
 {
     enum tern_call_form form = task->call_form;
     tern_status status;
@@ -158,6 +213,12 @@ bool tn_answer_grammar_compile(struct tn_task *task, struct tn_refusal *r)
     bool is_good = compile_in(task, form, &status, r);
     if (!is_good && form == TERN_CALLS_PARAMETERS && status != TERN_OK && status != TERN_MEMORY)
         is_good = compile_in(task, TERN_CALLS_TAGGED, &status, r);
-    return is_good && tn_body_hold(task->server, &task->request,
-                                   tern_grammar_bytes(task->gen.grammar), r);
+    return is_good;
+}
+
+bool tn_answer_grammar_compile(struct tn_task *task, struct tn_refusal *r)
+{
+    const bool is_text = task->gen.output.kind >= TN_OUTPUT_GBNF;
+    return (is_text ? compile_format(task, r) : compile_parts(task, r)) &&
+           tn_body_hold(task->server, &task->request, tern_grammar_bytes(task->gen.grammar), r);
 }

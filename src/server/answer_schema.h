@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Structured output: "response_format" of OpenAI, "format" of Ollama, "json_schema" of llama.cpp,
- * "structured_outputs" of vLLM.
+ * Structured output: "response_format" of OpenAI, "format" of Ollama, "json_schema" and "grammar"
+ * of llama.cpp, "structured_outputs" of vLLM.
  *
- * The format is read with the rest of the request; answer_grammar.c compiles the schema.
+ * The format is read with the rest of the request; answer_grammar.c compiles it.
  */
 #ifndef TN_ANSWER_SCHEMA_H
 #define TN_ANSWER_SCHEMA_H
@@ -17,7 +17,10 @@ bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body,
 bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
 /* The same from "json_schema": a schema. */
 bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
-/* The same from "guided_json" or "structured_outputs", of vLLM. */
+/* The same from "grammar": GBNF. */
+bool tn_gen_read_grammar(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
+/* The same from "guided_json", "guided_regex", "guided_choice", "guided_grammar" or
+ * "structured_outputs", of vLLM. */
 bool tn_gen_read_vllm_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
 
 /* Appends the schema to *text, and holds memory for compiling it. false: refused. */

@@ -17,14 +17,21 @@
 #define TN_GEN_MAX_CHOICES 8u
 #define TN_GEN_MAX_TOP 20u
 
-enum tn_output_kind { TN_OUTPUT_TEXT, TN_OUTPUT_OBJECT, TN_OUTPUT_SCHEMA };
+enum tn_output_kind {
+    TN_OUTPUT_TEXT,   /* any text */
+    TN_OUTPUT_OBJECT, /* any JSON object */
+    TN_OUTPUT_SCHEMA, /* JSON that fits a schema */
+    TN_OUTPUT_GBNF,   /* a text of a grammar, which is a string */
+    TN_OUTPUT_REGEX,  /* a text that matches an expression, which is a string */
+    TN_OUTPUT_CHOICE  /* a text of an array of strings */
+};
 
 /* The requested output. */
 struct tn_output {
-    enum tn_output_kind kind; /* any text, any JSON object, or JSON valid for `schema` */
-    const json_t *schema;
-    uint32_t flags;    /* of tern_grammar_from_schema */
-    const char *param; /* where the request has the schema, for error messages */
+    enum tn_output_kind kind;
+    const json_t *format; /* schema, grammar, expression or array, as the kind says */
+    uint32_t flags;       /* of tern_grammar_from_schema */
+    const char *param;    /* where the request has the format, for error messages */
 };
 
 /* Member names in which APIs differ; error messages use them. */

@@ -27,9 +27,14 @@ static const json_t *format_of(const json_t *body, const char *name, bool is_ins
  * vLLM too. */
 static bool is_own(const char *name, const char *own)
 {
-    static const char *const of_chat[] = {"json_schema", "guided_json", "structured_outputs"};
-    return strcmp(name, own) == 0 || (strcmp(own, "response_format") == 0 &&
-                                      tn_text_is_one_of(name, of_chat, TN_COUNT_OF(of_chat)));
+    static const char *const of_chat[] = {"json_schema", "grammar", "guided_json",
+                                          "guided_regex", "guided_choice", "guided_grammar",
+                                          "structured_outputs"};
+    if (strcmp(own, "response_format") == 0 &&
+        tn_text_is_one_of(name, of_chat, TN_COUNT_OF(of_chat)))
+        return true;
+    return strcmp(name, own) == 0 ||
+           (strcmp(own, "json_schema") == 0 && strcmp(name, "grammar") == 0);
 }
 
 /* Refuses names that other APIs, vLLM and llama.cpp use for an output format. */
@@ -51,7 +56,7 @@ static bool refuse_formats(const json_t *body, const char *own, struct tn_refusa
                              "\"%s\" is not supported here: chat completions have "
                              "\"response_format\", responses have \"text.format\", messages have "
                              "\"output_config.format\", Ollama's routes have \"format\", "
-                             "/completion has \"json_schema\"", name);
+                             "/completion has \"json_schema\" and \"grammar\"", name);
     }
     return true;
 }

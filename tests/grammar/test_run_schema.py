@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tern run --schema: the answer is valid JSON, and errors in the schema are reported."""
+"""tern run --schema and --grammar: the answer fits, and errors in the file are reported."""
 import datetime
 import json
 import os
@@ -103,6 +103,28 @@ class RunSchema(command.TestCase):
         done = tern("run", self.model, "-p", "Hi", "--schema", self.path + ".none")
         self.assertEqual(done.code, 5, done.err)
         self.assertEqual(tern("chat", self.model, "--schema", self.path).code, 2)
+
+    def test_grammars(self):
+        path = scratch("pets.gbnf")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write('\ufeffroot ::= pet (" and " pet)? # pets\r\npet ::= "cat" | "dög"\n')
+        for flags in (("--greedy",), ("--seed", "3", "--temp", "1.5"), ("--raw",), ("--draft", "4")):
+            done = self.ok("run", self.model, "-p", "Hi", "-n", "30", "--grammar", path,
+                           "--stats=json", *flags)
+            self.assertRegex(done.out.decode(), "^(cat|dög)( and (cat|dög))?\n$")
+            self.assertEqual(json.loads(done.err.splitlines()[-1])["stop"], "eos")
+        self.write({"type": "null"})
+        both = tern("run", self.model, "-p", "Hi", "--schema", self.path, "--grammar", path)
+        self.assertEqual(both.code, 2, both.err)
+        self.assertIn("one format", both.err)
+        for grammar, code, words in (("root = 1", 2, "pets.gbnf: line 1, column 6"),
+                                     ("root ::= root", 3, "the rule root: refers to itself"),
+                                     ("root ::= <x>", 6, "tokens")):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(grammar)
+            done = tern("run", self.model, "-p", "Hi", "--grammar", path)
+            self.assertEqual((done.code, done.out), (code, b""), done.err)
+            self.assertIn(words, done.err)
 
 
 if __name__ == "__main__":

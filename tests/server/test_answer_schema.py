@@ -127,14 +127,54 @@ class AnswerSchema(serving.TestCase):
                 self.assertEqual(error["param"], name)
         answer = self.post(CHAT, dict(body, structured_outputs={"json_object": True}))
         self.assertTrue(answer["choices"][0]["message"]["content"].lstrip().startswith("{"))
-        for wrong in ({}, "json", {"json_object": False}, {"regex": "a*"}, {"choice": ["a", "b"]},
-                      {"grammar": "root ::= x"}, {"json": ANIMAL, "regex": "a*"}):
+        for wrong in ({}, "json", {"json_object": False}, {"structural_tag": "{}"}):
             error = self.post(CHAT, dict(body, structured_outputs=wrong), 400)["error"]
             self.assertEqual(error["param"], "structured_outputs")
             self.assertIn('"json"', error["message"])
         none = dict(body, guided_json=None, structured_outputs=None, max_tokens=9, seed=1)
         plain = dict(body, max_tokens=9, seed=1)
         self.assertEqual(self.post(CHAT, none)["choices"], self.post(CHAT, plain)["choices"])
+
+    def test_texts(self):
+        """Grammars of llama.cpp, and vLLM's grammars, expressions and choices."""
+        pet = 'root ::= pet (", " pet){1,2}\npet ::= "cat" | "dog"'
+        pets = "(cat|dog)(, (cat|dog)){1,2}"
+        for more, pattern in (
+                ({"grammar": pet}, pets), ({"guided_grammar": pet}, pets),
+                ({"structured_outputs": {"grammar": pet}}, pets),
+                ({"guided_regex": "[A-Z][a-z]{2,9}!"}, "[A-Z][a-z]{2,9}!"),
+                ({"structured_outputs": {"regex": "\\d{3}-\\d{4}"}}, r"\d{3}-\d{4}"),
+                ({"guided_choice": ['a "b"\\', "cat"]}, r'(a "b"\\|cat)'),
+                ({"structured_outputs": {"choice": ["é\n", "dog"]}}, "(é\n|dog)")):
+            for sampling in ({"temperature": 0}, {"seed": 3, "temperature": 1.5}):
+                body = dict({"messages": ASK, "max_tokens": 60}, **more, **sampling)
+                choice = self.post(CHAT, body)["choices"][0]
+                self.assertEqual(choice["finish_reason"], "stop", more)
+                self.assertRegex(choice["message"]["content"], f"^{pattern}$")
+        events = self.server.events(CHAT, {"messages": ASK, "stream": True, "grammar": pet})
+        self.assertRegex(serving.choice_text(events), f"^{pets}$")
+
+    def test_refused_texts(self):
+        for more, param, word in (
+                ({"grammar": "root ::= x"}, "grammar", "line 1, column 10: this rule is not"),
+                ({"grammar": 5}, "grammar", "must be a string"),
+                ({"guided_regex": "a\\b"}, "guided_regex", "word boundary at character 1"),
+                ({"guided_choice": []}, "guided_choice", "not empty"),
+                ({"guided_choice": ["a", 5]}, "guided_choice", "entry 1"),
+                ({"structured_outputs": {"grammar": "root = 1"}}, "structured_outputs.grammar",
+                 "::= is missing"),
+                ({"structured_outputs": {"json": ANIMAL, "regex": "a*"}},
+                 "structured_outputs.regex", "one format"),
+                ({"grammar": 'root ::= "a"', "response_format": response_format(ANIMAL)},
+                 "response_format.json_schema.schema", "one format"),
+                ({"grammar": 'root ::= "a"', "guided_choice": ["a"]}, "guided_choice",
+                 "one format")):
+            error = self.post(CHAT, dict({"messages": ASK, "max_tokens": 9}, **more), 400)["error"]
+            self.assertEqual(error["param"], param, error)
+            self.assertIn(word, error["message"])
+        empty = {"messages": ASK, "max_tokens": 9, "seed": 1}
+        self.assertEqual(self.post(CHAT, dict(empty, grammar="", guided_regex=""))["choices"],
+                         self.post(CHAT, empty)["choices"])
 
     def test_json_object(self):
         for seed in range(6):

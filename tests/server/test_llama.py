@@ -292,6 +292,16 @@ class Llama(serving.TestCase):
         error = self.post("/completion", {"prompt": "a", "json_schema": schema}, 400)["error"]
         self.assertIn("#/properties/born", error["message"])
 
+    def test_grammar(self):
+        grammar = 'root ::= ("cat" | "dog") [0-9]{3}'
+        for more in ({"temperature": 0}, {"seed": 5}):
+            answer = self.completion(grammar=grammar, n_predict=50, **more)
+            self.assertRegex(answer["content"], r"^(cat|dog)[0-9]{3}$")
+            self.assertEqual(answer["stop_type"], "eos")
+        error = self.post("/completion", {"prompt": "a", "grammar": grammar,
+                                          "json_schema": {"type": "object"}}, 400)["error"]
+        self.assertIn("one format", error["message"])
+
     def test_the_stopping_word_is_named(self):
         text = self.completion(n_predict=40, temperature=0)["content"]
         word = text.split()[3]

@@ -129,6 +129,9 @@ class Tools(serving.TestCase):
         self.assertEqual(formed, plain)
         text = self.ask(server, tool_choice="none", response_format=form)["choices"][0]["message"]
         self.assertEqual(json.loads(text["content"]), {"x": 1})
+        error = self.ask(server, 400, grammar='root ::= "a"')["error"]
+        self.assertEqual(error["param"], "grammar")
+        self.assertIn('"tools"', error["message"])
         form = {"format": dict(form["json_schema"], type="json_schema")}
         got, answer = server.post("/v1/responses", {
             "model": "model0", "input": "Hi", "text": form, "tool_choice": "required",
