@@ -98,8 +98,9 @@ struct tern_request {
      * restriction. */
     const struct tern_grammar *grammar;
     /* Called before each choice, before penalties, with a copy of all logits; may add to them and
-     * set them to -INFINITY. The caller knows the last chosen id from earlier events: nothing is
-     * drafted then. NULL: never. */
+     * set them to -INFINITY; if no possible id keeps a finite one, the request ends with
+     * TERN_USAGE. The caller knows the last chosen id from earlier events: nothing is drafted
+     * then. NULL: never. */
     void (*adjust)(void *arg, float *logits, uint32_t n_vocab);
     void *arg; /* passed back in events */
 };

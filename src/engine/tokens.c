@@ -4,8 +4,11 @@
  *
  * Called for the last row of a prompt and for every row of an answer.
  */
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "engine/logprobs.h"
 #include "engine/steps.h"
 
@@ -60,12 +63,27 @@ static void push_token(struct tn_steps *s, struct tn_lane *lane, uint32_t id)
         tn_end_lane(s, lane, stop, NULL);
 }
 
+/* Says that it was the request's callback that left nothing to choose, if it was. */
+static void explain_failure(const struct tn_steps *s, const struct tn_lane *lane,
+                            struct tern_error *why)
+{
+    if (why->status != TERN_INTERNAL || !lane->request->asked.adjust || !lane->last_logits)
+        return;
+    for (uint32_t i = 0; i < tn_steps_vocab(s); i++)
+        if (fabsf(lane->last_logits[i]) <= FLT_MAX) {
+            (void)tn_fail(why, TERN_USAGE,
+                          "the biases of the request exclude every token that can come next");
+            return;
+        }
+}
+
 bool tn_choose_token(struct tn_steps *s, struct tn_lane *lane, uint32_t i)
 {
     struct tn_request *r = lane->request;
     struct tern_error why;
     uint32_t id;
     if (tn_generation_choose(&r->generation, adjusted_logits(s, lane), &id, &why) != TERN_OK) {
+        explain_failure(s, lane, &why);
         tn_end_lane(s, lane, TERN_STOP_INTERRUPT, &why);
         return false;
     }

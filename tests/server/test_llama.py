@@ -227,6 +227,16 @@ class Llama(serving.TestCase):
                      [[5, "x"]], 5):
             self.post("/completion", {"prompt": "a", "logit_bias": bias}, 400)
 
+    def test_biases_that_leave_nothing(self):
+        """The request is at fault then, not the model file."""
+        ids = [i for text in ("a", "b") for i in self.tokens(text, parse_special=False)]
+        body = {"prompt": "x", "json_schema": {"enum": ["a", "b"]},
+                "logit_bias": [[i, False] for i in [*ids, "a", "b"]]}
+        error = self.post("/completion", body, 400)["error"]["message"]
+        self.assertIn("biases of the request exclude every token", error)
+        event = self.server.events("/completion", body)[-1]
+        self.assertEqual(event["error"]["type"], "invalid_request_error")
+
     def test_ignore_eos_bans_the_ends(self):
         """As in llama.cpp, the answer continues without a token that ends it."""
         ends = [self.tokens(self.server.get("/props")[1]["eos_token"])[0]]
