@@ -19,6 +19,7 @@ void tn_choice_fini(struct tn_choice *choice)
     tn_buf_fini(&choice->reasoning);
     tn_buf_fini(&choice->raw);
     tn_buf_fini(&choice->logprobs);
+    tn_buf_fini(&choice->lengths);
     tn_buf_fini(&choice->prompt_logprobs);
 }
 
@@ -69,7 +70,7 @@ static bool take_raw(const struct tn_task *task, struct tn_choice *choice, const
            tern_thinking_push(choice->thinking, text, n, NULL) == TERN_OK;
 }
 
-/* Offset of the answer in the bytes of the tokens, after the reasoning and its tags; SIZE_MAX
+/* Offset of the answer in the text of the tokens, after the reasoning and its tags; SIZE_MAX
  * before the answer begins. */
 static size_t answer_offset(const struct tn_choice *choice)
 {
@@ -86,6 +87,44 @@ static bool hides_token(const struct tn_task *task, const struct tn_choice *choi
     return is_end && !task->gen.ignores_eos;
 }
 
+/* Bytes that a token adds to the text, with those that wait for the rest of their character.  They
+ * differ from the token's bytes where these are not UTF-8, and where a text begins without the
+ * space of its first token. */
+static uint32_t length_in_text(const struct tn_task *task, struct tn_choice *choice, uint32_t id)
+{
+    const struct tern_tokenizer *tokenizer = tn_task_tokenizer(task);
+    struct tern_decoder *decoder = &choice->decoder;
+    struct tn_buf text = {0};
+    size_t n_bytes, n = 0;
+    const size_t n_held = decoder->n_held;
+    (void)tern_tokenizer_token_bytes(tokenizer, id, &n_bytes);
+    if (tn_buf_reserve(&text, 3 * n_bytes + 12))
+        n = tern_decoder_push_id(decoder, tokenizer, id, text.data) + decoder->n_held - n_held;
+    choice->lengths.failed = choice->lengths.failed || text.failed;
+    tn_buf_fini(&text);
+    return (uint32_t)n;
+}
+
+/* True for tokens without a text. */
+static bool is_control(const struct tn_task *task, uint32_t id)
+{
+    return tern_tokenizer_is_special(tn_task_tokenizer(task), id) ||
+           tern_model_is_stop_id(task->model->model, id);
+}
+
+static void take_logprobs(const struct tn_task *task, struct tn_choice *choice,
+                          const struct tn_message *m, bool is_hidden)
+{
+    const struct tern_request *request = &choice->job.request;
+    const bool has_text = !is_hidden && !is_control(task, m->id);
+    if (choice->n_tokens == 0 && is_control(task, request->ids[request->n_ids - 1]))
+        tern_decoder_start(&choice->decoder, tn_task_tokenizer(task));
+    const uint32_t n = has_text ? length_in_text(task, choice, m->id) : 0;
+    tn_buf_append(&choice->lengths, &n, sizeof n);
+    tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
+    choice->n_tokens++;
+}
+
 /* Counts reasoning and its tags, through the token that starts the answer. */
 static void count_reasoning(struct tn_choice *choice)
 {
@@ -96,14 +135,13 @@ static void count_reasoning(struct tn_choice *choice)
 }
 
 /* Drops the log-probabilities of tokens before the answer. */
-static void skip_reasoning(const struct tn_task *task, struct tn_choice *choice)
+static void skip_reasoning(struct tn_choice *choice)
 {
     const size_t at = answer_offset(choice);
     if (at == SIZE_MAX)
         return;
     for (; choice->n_shown < choice->n_tokens && choice->n_shown_bytes < at; choice->n_shown++) {
-        size_t n;
-        (void)tn_task_token_text(task, tn_choice_logprobs(choice, choice->n_shown)->id, &n);
+        const size_t n = tn_choice_token_bytes(choice, choice->n_shown);
         if (choice->n_shown_bytes + n > at)
             return;
         choice->n_shown_bytes += n;
@@ -124,12 +162,10 @@ void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
     if (is_hidden)
         choice->end_id = m->id;
     /* Clients that score a prompt discard the token after it. */
-    if (m->n_logprobs > 0 && (!is_hidden || task->echoes)) {
-        tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
-        choice->n_tokens++;
-    }
+    if (m->n_logprobs > 0 && (!is_hidden || task->echoes))
+        take_logprobs(task, choice, m, is_hidden);
     if (choice->thinking && !tn_choice_has_lost(choice))
-        skip_reasoning(task, choice);
+        skip_reasoning(choice);
     choice->is_complete = choice->calls && tern_calls_has_ended(choice->calls);
     if (!choice->is_complete)
         tn_line_limits_apply(task, choice, n_before);
@@ -148,13 +184,14 @@ void tn_choice_end(const struct tn_task *task, struct tn_choice *choice)
             tn_buf_append(&choice->text, text, n);
     }
     if (choice->thinking && !tn_choice_has_lost(choice))
-        skip_reasoning(task, choice);
+        skip_reasoning(choice);
 }
 
 bool tn_choice_has_lost(const struct tn_choice *choice)
 {
     return choice->has_lost || choice->text.failed || choice->reasoning.failed ||
-           choice->raw.failed || choice->logprobs.failed || choice->prompt_logprobs.failed;
+           choice->raw.failed || choice->logprobs.failed || choice->lengths.failed ||
+           choice->prompt_logprobs.failed;
 }
 
 bool tn_choice_has_more(const struct tn_task *task, const struct tn_choice *choice)
@@ -187,26 +224,21 @@ const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choi
            (size_t)i * choice->job.request.n_logprobs;
 }
 
-const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *n)
+size_t tn_choice_token_bytes(const struct tn_choice *choice, uint32_t i)
 {
-    const struct tern_tokenizer *tokenizer = tn_task_tokenizer(task);
-    *n = 0;
-    return tern_tokenizer_is_special(tokenizer, id) ? NULL
-                                                    : tern_tokenizer_token_bytes(tokenizer, id, n);
+    return ((const uint32_t *)(void *)choice->lengths.data)[i];
 }
 
 /* One past the last token, from the first that was not shown, whose bytes are all in the first
  * n_bytes of the answer; with takes_begun also one that begins there.  has_all: the last token. */
-static uint32_t tokens_within(const struct tn_task *task, const struct tn_choice *choice,
-                              size_t n_bytes, bool takes_begun, bool has_all,
-                              size_t *n_token_bytes)
+static uint32_t tokens_within(const struct tn_choice *choice, size_t n_bytes, bool takes_begun,
+                              bool has_all, size_t *n_token_bytes)
 {
     const size_t at = answer_offset(choice);
     uint32_t i = choice->n_shown;
     *n_token_bytes = choice->n_shown_bytes;
     for (; at != SIZE_MAX && i < choice->n_tokens; i++) {
-        size_t n;
-        (void)tn_task_token_text(task, tn_choice_logprobs(choice, i)->id, &n);
+        const size_t n = tn_choice_token_bytes(choice, i);
         const bool is_whole = *n_token_bytes + n <= n_bytes + at;
         const bool is_begun = *n_token_bytes < n_bytes + at && takes_begun;
         if (!is_whole && !is_begun && !has_all)
@@ -216,14 +248,14 @@ static uint32_t tokens_within(const struct tn_task *task, const struct tn_choice
     return i;
 }
 
-uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
-                             size_t n_bytes, size_t *n_token_bytes)
+uint32_t tn_choice_tokens_of(const struct tn_choice *choice, size_t n_bytes,
+                             size_t *n_token_bytes)
 {
     const bool has_calls = tn_choice_n_calls(choice) > 0;
     const bool has_all = choice->has_ended && (has_calls || choice->job.result.stop !=
                                                                 TERN_STOP_STRING);
     if (!has_calls || choice->has_ended)
-        return tokens_within(task, choice, n_bytes, choice->has_ended, has_all, n_token_bytes);
+        return tokens_within(choice, n_bytes, choice->has_ended, has_all, n_token_bytes);
     *n_token_bytes = choice->n_shown_bytes;
     return choice->n_shown;
 }
@@ -233,8 +265,8 @@ uint32_t tn_choice_tokens_before_calls(const struct tn_task *task, const struct 
 {
     const bool has_calls = tn_choice_n_calls(choice) > 0;
     if (!has_calls && !task->must_call)
-        return tn_choice_tokens_of(task, choice, n_bytes, n_token_bytes);
+        return tn_choice_tokens_of(choice, n_bytes, n_token_bytes);
     if (has_calls)
         n_bytes = TN_MIN(n_bytes, tern_calls_get(choice->calls, 0).n_text);
-    return tokens_within(task, choice, n_bytes, true, false, n_token_bytes);
+    return tokens_within(choice, n_bytes, true, false, n_token_bytes);
 }

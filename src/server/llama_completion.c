@@ -134,7 +134,7 @@ static void send_piece(struct tn_task *task, struct tn_choice *choice, bool is_e
 {
     struct tn_buf json = {0}, event = {0};
     size_t n_bytes;
-    uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
+    uint32_t to = tn_choice_tokens_of(choice, choice->text.n_bytes, &n_bytes);
     append_piece(&json, task, choice, to);
     if (is_end) {
         append_end(&json, task, choice);
@@ -184,7 +184,7 @@ static void end_answer(struct tn_task *task, struct tn_buf *out)
         struct tn_buf json = {0};
         size_t n_bytes;
         append_piece(&json, task, choice,
-                     tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes));
+                     tn_choice_tokens_of(choice, choice->text.n_bytes, &n_bytes));
         append_end(&json, task, choice);
         tn_buf_append_text(out, i ? "," : "");
         append_selected(out, task, &json);

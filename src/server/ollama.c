@@ -109,7 +109,7 @@ static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
                             struct tn_choice *choice)
 {
     size_t n_bytes;
-    uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
+    uint32_t to = tn_choice_tokens_of(choice, choice->text.n_bytes, &n_bytes);
     if (to == choice->n_shown)
         return;
     tn_buf_append_text(out, ",\"logprobs\":");

@@ -360,7 +360,7 @@ static void send_more(struct tn_task *task, struct tn_choice *choice)
     size_t n_bytes;
     if (choice->reasoning.n_bytes > choice->n_reasoning_sent)
         send_reasoning(task, choice);
-    uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
+    uint32_t to = tn_choice_tokens_of(choice, choice->text.n_bytes, &n_bytes);
     if (choice->text.n_bytes > choice->n_sent || to > choice->n_shown)
         send_text(task, choice, to, n_bytes);
     while (tn_tools_append_delta(&delta, task, choice)) {
@@ -420,7 +420,7 @@ static void append_choice(struct tn_buf *out, struct tn_task *task, uint32_t i)
                   finish_of(choice));
     if (task->gen.has_logprobs)
         append_logprobs(out, task, choice, choice->n_shown,
-                        tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes));
+                        tn_choice_tokens_of(choice, choice->text.n_bytes, &n_bytes));
     else
         tn_buf_append_text(out, "null");
     tn_buf_append_text(out, "}");

@@ -126,30 +126,36 @@ static uint64_t count_characters(const char *bytes, size_t n)
     return n_characters;
 }
 
-/* Control tokens have text in a prompt, and none in an answer. */
-static uint64_t characters_of(const struct tn_task *task, uint32_t id, bool is_prompt)
+/* Control tokens have text in a prompt. */
+static uint64_t characters_of(const struct tn_task *task, uint32_t id)
 {
     size_t n;
-    const char *bytes = is_prompt ? tern_tokenizer_token_bytes(tn_task_tokenizer(task), id, &n)
-                                  : tn_task_token_text(task, id, &n);
+    const char *bytes = tern_tokenizer_token_bytes(tn_task_tokenizer(task), id, &n);
     return count_characters(bytes, n);
+}
+
+/* Characters in [from, to) of the answer. */
+static uint64_t characters_between(const struct tn_choice *choice, size_t from, size_t to)
+{
+    const size_t n = choice->text.n_bytes - choice->n_prompt_bytes;
+    from = TN_MIN(from, n);
+    to = TN_MIN(to, n);
+    return n > 0 ? count_characters(choice->text.data + choice->n_prompt_bytes + from, to - from)
+                 : 0;
 }
 
 /* entries[0] is the token itself.  The first token of a prompt has no value, because nothing
  * precedes it. */
-enum place { FIRST_OF_PROMPT, OF_PROMPT, OF_ANSWER };
-
 static void add_entry(struct lists *l, const struct tn_task *task,
-                      const struct tern_token_logprob *entries, enum place place)
+                      const struct tern_token_logprob *entries, bool is_first_of_prompt)
 {
     const char *comma = l->n++ ? "," : "";
     tn_buf_append_text(&l->tokens, comma);
     append_token(&l->tokens, task, entries[0].id);
     tn_buf_printf(&l->offsets, "%s%llu", comma, (unsigned long long)l->offset);
-    l->offset += characters_of(task, entries[0].id, place != OF_ANSWER);
     tn_buf_append_text(&l->logprobs, comma);
     tn_buf_append_text(&l->tops, comma);
-    if (place == FIRST_OF_PROMPT) {
+    if (is_first_of_prompt) {
         tn_buf_append_text(&l->logprobs, "null");
         tn_buf_append_text(&l->tops, "null");
         return;
@@ -200,15 +206,17 @@ static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
     for (size_t i = n_added(task, choice); i < choice->n_prompt_tokens; i++) {
         const struct tern_token_logprob *entries = prompt + i * (1 + task->gen.n_top);
         if (choice->n_shown == 0)
-            add_entry(&l, task, entries, i > 0 ? OF_PROMPT : FIRST_OF_PROMPT);
-        else
-            l.offset += characters_of(task, entries[0].id, true);
+            add_entry(&l, task, entries, i == 0);
+        l.offset += characters_of(task, entries[0].id);
     }
-    if (choice->n_shown > 0)
-        l.offset += count_characters(choice->text.data,
-                                     TN_MIN(choice->n_shown_bytes, choice->text.n_bytes));
-    for (uint32_t i = choice->n_shown; i < to; i++)
-        add_entry(&l, task, tn_choice_logprobs(choice, i), OF_ANSWER);
+    size_t at = choice->n_shown_bytes;
+    l.offset += characters_between(choice, 0, at);
+    for (uint32_t i = choice->n_shown; i < to; i++) {
+        const size_t n = tn_choice_token_bytes(choice, i);
+        add_entry(&l, task, tn_choice_logprobs(choice, i), false);
+        l.offset += characters_between(choice, at, at + n);
+        at += n;
+    }
     append_lists(out, &l);
 }
 
@@ -235,6 +243,7 @@ static void prepend_prompt(struct tn_task *task, struct tn_choice *choice)
     whole.failed = whole.failed || choice->text.failed;
     tn_buf_fini(&choice->text);
     choice->text = whole;
+    choice->n_prompt_bytes = TN_MIN(n, whole.n_bytes); /* less without memory */
 }
 
 /* Appends the unsent text and the tokens [n_shown, to); `finish` may be NULL. */
@@ -277,14 +286,14 @@ static void begin_stream(struct tn_task *task)
         prepend_prompt(task, choice);
         send_chunk(task, choice, 0, NULL);
         tn_buf_fini(&choice->text);
-        choice->n_sent = 0;
+        choice->n_sent = choice->n_prompt_bytes = 0;
     }
 }
 
 static void send_more(struct tn_task *task, struct tn_choice *choice)
 {
     size_t n_bytes;
-    uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
+    uint32_t to = tn_choice_tokens_of(choice, choice->text.n_bytes, &n_bytes);
     if (choice->text.n_bytes == choice->n_sent && to == choice->n_shown)
         return;
     send_chunk(task, choice, to, NULL);
@@ -309,7 +318,7 @@ static void end_answer(struct tn_task *task, struct tn_buf *out)
     for (uint32_t i = 0; i < task->n_choices; i++) {
         struct tn_choice *choice = &task->choices[i];
         size_t n_bytes;
-        uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
+        uint32_t to = tn_choice_tokens_of(choice, choice->text.n_bytes, &n_bytes);
         if (task->echoes)
             prepend_prompt(task, choice);
         tn_buf_append_text(out, i ? "," : "");

@@ -45,7 +45,10 @@ struct tn_choice {
     uint32_t n_tokens;      /* tokens of the answer with log-probabilities */
     uint32_t n_skipped;     /* of which before the text, in its reasoning */
     uint32_t n_shown;       /* of which streamed or skipped */
-    size_t n_shown_bytes;   /* bytes of the streamed tokens */
+    size_t n_shown_bytes;   /* bytes of the streamed tokens in the text */
+    struct tn_buf lengths;  /* [n_tokens] uint32_t, bytes in the text */
+    struct tern_decoder decoder; /* for the lengths */
+    size_t n_prompt_bytes;       /* of the text, if the prompt is echoed in it */
     struct tn_buf prompt_logprobs; /* [n_ids of the prompt][n_logprobs], if echoed */
     uint32_t n_prompt_tokens;
     uint32_t end_id; /* the token that ended the answer; TERN_NO_ID: none */
@@ -198,11 +201,13 @@ const char *tn_choice_more_arguments(const struct tn_choice *choice);
 const char *tn_choice_finish(const struct tn_choice *choice);
 /* Entries of token i. */
 const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i);
+/* Bytes that token i adds to the text. */
+size_t tn_choice_token_bytes(const struct tn_choice *choice, uint32_t i);
 /* One past the last token whose bytes are all in the first n_bytes of text; at the end all tokens,
  * except those after a stop string.  Tokens of tool calls and of text after them count only at the
  * end.  *n_token_bytes: the bytes of those tokens. */
-uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
-                             size_t n_bytes, size_t *n_token_bytes);
+uint32_t tn_choice_tokens_of(const struct tn_choice *choice, size_t n_bytes,
+                             size_t *n_token_bytes);
 /* The same without the tokens of calls and of text after the first one. */
 uint32_t tn_choice_tokens_before_calls(const struct tn_task *task, const struct tn_choice *choice,
                                        size_t n_bytes, size_t *n_token_bytes);
@@ -212,8 +217,6 @@ struct tn_usage_counts {
     double prompt_s, decode_s;
 };
 void tn_task_usage(const struct tn_task *task, struct tn_usage_counts *out);
-/* The bytes that a token adds to the text; NULL and 0 for control tokens. */
-const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *n);
 void tn_task_write(struct tn_task *task, const char *bytes, size_t n);
 /* Bytes were lost: ends the stream in a way that the client recognises as incomplete. */
 void tn_task_break(struct tn_task *task);

@@ -211,6 +211,27 @@ class Llama(serving.TestCase):
             self.assertEqual(tops, sorted(tops, reverse=True))
             self.assertEqual(bytes(row["bytes"]).decode(), row["token"])
 
+    def test_tokens_that_are_not_utf8(self):
+        """Their bytes are longer in the text; the tokens still end where it does."""
+        piece = self.tokens("🤗", with_pieces=True)[-1]
+        stop = self.tokens("b")[0]
+        body = {"temperature": 0, "n_predict": 60, "stop": ["b"], "frequency_penalty": 2,
+                "repeat_penalty": 1, "logit_bias": [[piece["id"], 100], [stop, 70]]}
+        a = self.completion(return_tokens=True, **body)
+        self.assertEqual(a["stop_type"], "word")
+        self.assertGreater(len(a["tokens"]), 1)
+        self.assertEqual(a["tokens"], [piece["id"]] * len(a["tokens"]))
+        self.assertEqual(a["content"], "\ufffd" * len(a["tokens"]))
+        for echo in False, True:
+            text = dict(body, prompt="Once", logprobs=0, echo=echo, max_tokens=60)
+            choice = self.post("/v1/completions", text)["choices"][0]
+            offsets = choice["logprobs"]["text_offset"]
+            self.assertEqual(offsets[-len(a["tokens"]):],
+                             list(range(len(choice["text"])))[-len(a["tokens"]):])
+            streamed = [e["choices"][0]["logprobs"]
+                        for e in self.server.events("/v1/completions", text)[:-1]]
+            self.assertEqual([o for l in streamed if l for o in l["text_offset"]], offsets)
+
     def test_logit_bias(self):
         whole = self.completion(temperature=0, return_tokens=True)
         first = whole["tokens"][0]

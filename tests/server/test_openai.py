@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
+import gguf
 import serving
 
 CHAT = "/v1/chat/completions"
@@ -178,6 +179,30 @@ class OpenAI(serving.TestCase):
         self.assertNotIn(None, lists["token_logprobs"])  # the first token follows a BOS
         only = self.post(TEXT, {"prompt": "Once upon a", "max_tokens": 0, "echo": True})
         self.assertEqual(only["choices"][0]["text"], "Once upon a")
+
+    def test_tokens_of_a_text_without_its_first_space(self):
+        """After a control token that of the first token of SentencePiece is not shown."""
+        keys, tensors = gguf.read(os.path.join(command.ROOT, "tests", "data", "models",
+                                               "tiny-phi3-ternary", "q2_0.gguf"))
+        words = ["<unk>", "<s>", "</s>", "\u2581", "t", "\u2581t"]
+        words += [f"x{i}" for i in range(len(words), 64)]
+        keys += [("tokenizer.ggml." + name, kind, value) for name, kind, value in (
+            ("model", gguf.STRING, "llama"), ("tokens", (gguf.ARRAY, gguf.STRING), words),
+            ("scores", (gguf.ARRAY, gguf.F32), [-float(i) for i in range(64)]),
+            ("token_type", (gguf.ARRAY, gguf.I32), [2, 3, 3] + [1] * 61),
+            ("bos_token_id", gguf.U32, 1), ("eos_token_id", gguf.U32, 2))]
+        path = command.scratch("pieces.gguf")
+        gguf.write(path, keys, tensors)
+        ask = {"prompt": [1], "max_tokens": 3, "temperature": 0, "logprobs": 0,
+               "repeat_penalty": 1, "logit_bias": {"5": 100}}
+        with serving.Server(models=[command.model(path)]) as server:
+            whole = self.post(TEXT, ask, server=server)["choices"][0]
+            events = [e["choices"][0] for e in server.events(TEXT, ask)[:-1]]
+        self.assertEqual(whole["text"], "t t t")
+        self.assertEqual(whole["logprobs"]["tokens"], [" t"] * 3)
+        self.assertEqual(whole["logprobs"]["text_offset"], [0, 1, 3])
+        shown = [(e["text"], e["logprobs"]["text_offset"]) for e in events if e["logprobs"]]
+        self.assertEqual(shown, [("t", [0]), (" t", [1]), (" t", [3])])
 
     def test_special_tokens_of_raw_prompts(self):
         """Control tokens in a text equal their ids, with a single BOS."""
