@@ -19,6 +19,8 @@ static tern_status choose_source(const char **source, const struct tn_options *o
                        o->positional[0], o->source);
     if (!*source)
         return tn_fail(err, TERN_USAGE, "no source; usage: tern convert SRC [-o FILE]");
+    if (!(*source)[0])
+        return tn_fail(err, TERN_USAGE, "the source's name is empty");
     return TERN_OK;
 }
 

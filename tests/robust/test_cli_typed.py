@@ -45,6 +45,7 @@ class Positions(command.TestCase):
     def test_names_that_are_empty(self):
         # as from "$MODEL" and "$FILE" when the variable is not set
         self.assertIn("the model's name is empty", self.refused(2, "run", "", "Hi"))
+        self.assertIn("the source's name is empty", self.refused(2, "convert", ""))
         for flag in ("--model", "--file", "--template", "--prefix-cache", "--schema"):
             with self.subTest(flag=flag):
                 error = self.refused(2, "run", command.model(), "Hi", "-n", "1", flag, "")
