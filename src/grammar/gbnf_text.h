@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The characters of a grammar in GBNF: names, escapes, classes, numbers, and what stands between
+ * The characters of a grammar in GBNF: names, escapes, classes, numbers, and the space between
  * them.
  *
  * Called by gbnf.c, which knows what they mean.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A grammar of the texts that match a regular expression.
+ * A grammar of the texts that match a regular expression: one rule, whose automaton string_rule.c
+ * makes.
  */
 #include "base/alloc.h"
 #include "base/error.h"

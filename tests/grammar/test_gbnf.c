@@ -24,7 +24,7 @@ static struct tern_grammar *must_compile(const char *text)
     return g;
 }
 
-/* `text` is cut at the first '|', behind which nothing matches; none: all of it is a whole text. */
+/* The text matches up to its first '|' and not after it; without one all of it is a whole text. */
 static void check(const struct tern_grammar *g, const char *name, const char *text)
 {
     bool is_whole;
