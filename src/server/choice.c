@@ -112,16 +112,21 @@ static bool is_control(const struct tn_task *task, uint32_t id)
            tern_model_is_stop_id(task->model->model, id);
 }
 
-static void take_logprobs(const struct tn_task *task, struct tn_choice *choice,
-                          const struct tn_message *m, bool is_hidden)
+/* Keeps the log-probabilities of a token, or only its id, and its length in the text. */
+static void take_token(const struct tn_task *task, struct tn_choice *choice,
+                       const struct tn_message *m, bool is_hidden)
 {
+    const struct tern_token_logprob id_only = {.id = m->id};
     const struct tern_request *request = &choice->job.request;
     const bool has_text = !is_hidden && !is_control(task, m->id);
     if (choice->n_tokens == 0 && is_control(task, request->ids[request->n_ids - 1]))
         tern_decoder_start(&choice->decoder, tn_task_tokenizer(task));
     const uint32_t n = has_text ? length_in_text(task, choice, m->id) : 0;
     tn_buf_append(&choice->lengths, &n, sizeof n);
-    tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
+    if (m->n_logprobs > 0)
+        tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
+    else
+        tn_buf_append(&choice->logprobs, &id_only, sizeof id_only);
     choice->n_tokens++;
 }
 
@@ -162,8 +167,9 @@ void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
     if (is_hidden)
         choice->end_id = m->id;
     /* Clients that score a prompt discard the token after it. */
-    if (m->n_logprobs > 0 && (!is_hidden || task->echoes))
-        take_logprobs(task, choice, m, is_hidden);
+    if ((m->n_logprobs > 0 || (task->gen.keeps_ids && m->id != TERN_NO_ID)) &&
+        (!is_hidden || task->echoes))
+        take_token(task, choice, m, is_hidden);
     if (choice->thinking && !tn_choice_has_lost(choice))
         skip_reasoning(choice);
     choice->is_complete = choice->calls && tern_calls_has_ended(choice->calls);
@@ -221,7 +227,7 @@ const char *tn_choice_finish(const struct tn_choice *choice)
 const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i)
 {
     return (const struct tern_token_logprob *)(void *)choice->logprobs.data +
-           (size_t)i * choice->job.request.n_logprobs;
+           (size_t)i * TN_MAX(choice->job.request.n_logprobs, 1u);
 }
 
 size_t tn_choice_token_bytes(const struct tn_choice *choice, uint32_t i)

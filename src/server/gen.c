@@ -390,6 +390,7 @@ bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_s
         return false;
     gen->n_choices = (uint32_t)n;
     gen->n_top = (uint32_t)n_top;
-    gen->has_logprobs = n_top > 0 || returns_tokens;
+    gen->has_logprobs = n_top > 0;
+    gen->keeps_ids = returns_tokens || gen->streams; /* streams have them anyway, as there */
     return true;
 }

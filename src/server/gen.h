@@ -52,6 +52,7 @@ struct tn_gen {
     uint32_t n_stops;
     uint32_t n_choices;
     bool has_logprobs;
+    bool keeps_ids; /* report the ids of the answer, also without log-probabilities */
     uint32_t n_top; /* most likely ids reported besides each token */
     struct tn_bias *biases;
     uint32_t n_biases;

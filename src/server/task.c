@@ -328,6 +328,8 @@ static enum tn_slice run_prepare(void *arg)
 #define ID_BYTES 24u
 /* Additional bytes for the raw text. */
 #define RAW_BYTES 8u
+/* Additional bytes for an id that is reported, including its JSON. */
+#define KEPT_ID_BYTES 24u
 /* Bytes per log-probability, including its JSON. */
 #define LOGPROB_BYTES 64u
 
@@ -335,7 +337,7 @@ static enum tn_slice run_prepare(void *arg)
 static size_t answer_bytes(const struct tn_task *task)
 {
     const size_t per_id =
-        ID_BYTES + (task->keeps_raw ? RAW_BYTES : 0) +
+        ID_BYTES + (task->keeps_raw ? RAW_BYTES : 0) + (task->gen.keeps_ids ? KEPT_ID_BYTES : 0) +
         (task->gen.has_logprobs ? (1 + task->gen.n_top) * LOGPROB_BYTES : 0);
     size_t n = 0;
     for (uint32_t i = 0; i < task->n_prompts; i++)

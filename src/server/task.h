@@ -41,8 +41,8 @@ struct tn_choice {
     enum tn_open open;
     uint32_t i_open;  /* index of the open entry, or of the next one */
     size_t open_from; /* where the open text begins */
-    struct tn_buf logprobs; /* [n_tokens][n_logprobs] struct tern_token_logprob */
-    uint32_t n_tokens;      /* tokens of the answer with log-probabilities */
+    struct tn_buf logprobs; /* [n_tokens][max(1, n_logprobs)] struct tern_token_logprob */
+    uint32_t n_tokens;      /* tokens of the answer with log-probabilities, or with ids only */
     uint32_t n_skipped;     /* of which before the text, in its reasoning */
     uint32_t n_shown;       /* of which streamed or skipped */
     size_t n_shown_bytes;   /* bytes of the streamed tokens in the text */

@@ -103,6 +103,10 @@ class Llama(serving.TestCase):
         self.assertEqual(len(whole["tokens"]), 24)
         self.assertEqual([e["stop"] for e in events], [False] * (len(events) - 1) + [True])
         self.assertEqual(events[-1]["tokens_predicted"], 24)
+        self.assertEqual(self.completion(**dict(body, return_tokens=False))["tokens"], [])
+        for more in ({"return_tokens": False}, {"n_probs": 2}):
+            events = self.server.events("/completion", dict(body, **more))
+            self.assertEqual(sum((e["tokens"] for e in events), []), whole["tokens"], more)
         counts = [e["tokens_predicted"] for e in events]
         self.assertEqual(counts, sorted(counts))
         self.assertEqual((counts[0], {e["tokens_evaluated"] for e in events}),
