@@ -51,6 +51,8 @@ const char *tern_chat_template_missing(const struct tern_chat_template *t,
 tern_status tern_chat_template_parse(struct tern_chat_template **out, const char *source,
                                      size_t n_bytes, struct tern_error *err);
 void tern_chat_template_free(struct tern_chat_template *t);
+/* The Jinja source, null-terminated: of a parsed template verbatim.  Owned by the template. */
+const char *tern_chat_template_source(const struct tern_chat_template *t);
 
 /* ---- rendering ---- */
 

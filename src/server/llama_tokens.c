@@ -229,6 +229,19 @@ static void append_token(struct tn_buf *out, const char *key, const struct tern_
     tn_json_string(out, bytes, n);
 }
 
+/* ,"chat_template":...,"chat_template_caps":{...} */
+static void append_template(struct tn_buf *out, const struct tn_server *server,
+                            const struct tn_server_model *model)
+{
+    const char *knows_tools =
+        server->has_tools[tn_server_index(server, model)] ? "true" : "false";
+    tn_buf_append_text(out, ",\"chat_template\":");
+    tn_json_text(out, model->chat ? tern_chat_template_source(model->chat) : "");
+    tn_buf_printf(out,
+                  ",\"chat_template_caps\":{\"supports_tools\":%s,\"supports_tool_calls\":%s,"
+                  "\"supports_parallel_tool_calls\":%s}", knows_tools, knows_tools, knows_tools);
+}
+
 /* ,"bos_token":...,"eos_token":... */
 static void append_limits(struct tn_buf *out, const struct tern_model *model)
 {
@@ -272,6 +285,7 @@ void tn_route_props(struct tn_server *server, struct tn_conn *conn)
     tn_buf_append_text(&body, ",\"model_path\":"); /* the file name only, not its folder */
     tn_json_text(&body, model->id);
     append_limits(&body, model->model);
+    append_template(&body, server, model);
     tn_buf_append_text(&body, ",\"modalities\":{\"vision\":false,\"audio\":false},"
                               "\"build_info\":\"tern-" TERN_VERSION_STRING "\","
                               "\"is_sleeping\":false,\"sandboxed\":");

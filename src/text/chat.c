@@ -118,8 +118,11 @@ tern_status tern_chat_template_parse(struct tern_chat_template **out, const char
         t->name = "custom";
     t->ends = tn_chat_find_ends(source, n_bytes);
     tern_status status = tn_jinja_parse(&t->jinja, source, n_bytes, err);
+    t->source = t->owned_source = tn_copy_bytes(source, n_bytes);
+    if (status == TERN_OK && !t->source)
+        status = tn_fail(err, TERN_MEMORY, "no memory for a chat template");
     if (status != TERN_OK)
-        tn_free(t);
+        tern_chat_template_free(t);
     else
         *out = t;
     return status;
@@ -130,7 +133,13 @@ void tern_chat_template_free(struct tern_chat_template *t)
     if (!t)
         return;
     tn_jinja_free(t->jinja);
+    tn_free(t->owned_source);
     tn_free(t);
+}
+
+const char *tern_chat_template_source(const struct tern_chat_template *t)
+{
+    return t->source;
 }
 
 /* ---- rendering ---- */

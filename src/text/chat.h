@@ -13,7 +13,7 @@
 
 struct tern_chat_template {
     const char *name;
-    const char *source;  /* Jinja source of a built-in template */
+    const char *source;  /* Jinja source */
     const char *variant; /* another published source of the same name; NULL: none */
     const char *bos; /* the model family's tokens, used when the tokenizer names none */
     const char *eos;
@@ -22,6 +22,7 @@ struct tern_chat_template {
     const char *specials[4];
     uint32_t ends;          /* of a parsed template: tn_chat_find_ends */
     struct tn_jinja *jinja; /* parsed template of a model; NULL: built-in */
+    char *owned_source;     /* of a parsed template */
 };
 
 /* Special tokens that end turns in published templates.  Those from TN_CHAT_TEXT_ENDS on end a text

@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
 import serving
+from tools import CALLS, DEAF
 
 TEXTS = ["Once upon a time", "", " leading and  double", "Ünïcödé 🙂\n\ttabs", "a\x00b"]
 
@@ -361,6 +362,16 @@ class Llama(serving.TestCase):
         self.assertEqual([(s["id"], s["n_ctx"], s["is_processing"]) for s in slots],
                          [(0, 1024, False), (1, 1024, False)])
         self.assertEqual(self.server.get("/slots?fail_on_no_slot=1")[0], 200)
+
+    def test_template_in_props(self):
+        self.assertIn("{%", self.server.get("/props")[1]["chat_template"])
+        for template, has_tools in ((CALLS, True), (DEAF, False)):
+            with serving.serve_template(template) as server:
+                props = server.get("/props")[1]
+            self.assertEqual(props["chat_template"], template)
+            self.assertEqual(props["chat_template_caps"], {
+                "supports_tools": has_tools, "supports_tool_calls": has_tools,
+                "supports_parallel_tool_calls": has_tools})
 
     def test_slots_and_properties_of_a_named_model(self):
         other = command.model(command.shared("reference", "models", "tiny-bonsai"))
