@@ -87,11 +87,7 @@ static void append_end(struct tn_buf *out, const struct tn_task *task,
     append_prompt(out, task, choice);
     tn_buf_append_text(out, ",\"generation_settings\":");
     tn_llama_append_settings(out, &task->gen);
-    tn_openai_append_timings(
-        out, &(struct tn_usage_counts){.n_prompt = r->n_prompt,
-                                       .n_cached = r->n_prompt - r->n_prompt_evaluated,
-                                       .n_new = r->n_new, .prompt_s = r->prompt_s,
-                                       .decode_s = r->decode_s});
+    tn_openai_append_timings(out, choice);
     tn_buf_append_text(out, "}");
 }
 

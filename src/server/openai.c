@@ -106,12 +106,30 @@ static void append_rate(struct tn_buf *out, const char *what, uint64_t n, double
                   ms > 0 ? count / ms * 1e3 : 0.0);
 }
 
-void tn_openai_append_timings(struct tn_buf *out, const struct tn_usage_counts *u)
+static void append_timings(struct tn_buf *out, const struct tn_usage_counts *u)
 {
     tn_buf_printf(out, ",\"timings\":{\"cache_n\":%" PRIu64 ",", u->n_cached);
     append_rate(out, "prompt", u->n_prompt - u->n_cached, u->prompt_s);
     tn_buf_append_text(out, ",");
     append_rate(out, "predicted", u->n_new, u->decode_s);
+    tn_buf_append_text(out, "}");
+}
+
+void tn_openai_append_timings(struct tn_buf *out, const struct tn_choice *choice)
+{
+    const struct tern_generate_result *r = &choice->job.result;
+    append_timings(out, &(struct tn_usage_counts){.n_prompt = r->n_prompt,
+                                                  .n_cached = r->n_prompt - r->n_prompt_evaluated,
+                                                  .n_new = r->n_new, .prompt_s = r->prompt_s,
+                                                  .decode_s = r->decode_s});
+}
+
+void tn_openai_end_event(struct tn_buf *out, const struct tn_task *task,
+                         const struct tn_choice *choice, bool is_last)
+{
+    tn_buf_append_text(out, "]");
+    if (is_last && !task->gen.includes_usage)
+        tn_openai_append_timings(out, choice);
     tn_buf_append_text(out, "}");
 }
 
@@ -126,7 +144,7 @@ static void append_usage(struct tn_buf *out, const struct tn_task *task)
                   ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
                   "},\"completion_tokens_details\":{\"reasoning_tokens\":%" PRIu64 "}}",
                   u.n_prompt, u.n_new, u.n_prompt + u.n_new, u.n_cached, u.n_reasoning);
-    tn_openai_append_timings(out, &u);
+    append_timings(out, &u);
 }
 
 void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *task, const char *prefix,

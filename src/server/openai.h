@@ -19,8 +19,12 @@ void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *task);
 void tn_openai_end_stream(struct tn_task *task, const char *prefix, const char *object);
 /* The number of tokens of a prompt.  The callback `end_answer` of formats that count them. */
 void tn_openai_end_count(struct tn_task *task, struct tn_buf *out);
-/* ,"timings":{...} as in llama.cpp. */
-void tn_openai_append_timings(struct tn_buf *out, const struct tn_usage_counts *counts);
+/* ,"timings":{...} of an ended choice, as in llama.cpp. */
+void tn_openai_append_timings(struct tn_buf *out, const struct tn_choice *choice);
+/* Ends the object of an event after its choice.  The choice's last event has its timings, unless
+ * one with the usage follows. */
+void tn_openai_end_event(struct tn_buf *out, const struct tn_task *task,
+                         const struct tn_choice *choice, bool is_last);
 /* ,"prompt_progress":{...} as in llama.cpp. */
 void tn_openai_append_progress(struct tn_buf *out, const struct tn_prompt_progress *progress);
 /* Sends an event of a stream: data: {...} and a blank line. */

@@ -312,7 +312,8 @@ static void send_chunk(struct tn_task *task, uint32_t i_choice, const char *fini
         tn_buf_append_text(&json, "null");
     tn_buf_append_text(&json, ",\"finish_reason\":");
     tn_json_text(&json, finish);
-    tn_buf_append_text(&json, "}]}");
+    tn_buf_append_text(&json, "}");
+    tn_openai_end_event(&json, task, &task->choices[i_choice], finish != NULL);
     json.failed = json.failed || delta->failed || (logprobs && logprobs->failed);
     tn_openai_send_event(task, &json);
 }

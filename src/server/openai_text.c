@@ -273,7 +273,7 @@ static void send_chunk(struct tn_task *task, struct tn_choice *choice, uint32_t 
     struct tn_buf json = {0};
     tn_openai_begin_answer(&json, task, "cmpl", "text_completion");
     append_choice(&json, task, choice, to, finish);
-    tn_buf_append_text(&json, "]}");
+    tn_openai_end_event(&json, task, choice, finish != NULL);
     json.failed = json.failed || choice->text.failed;
     choice->n_sent = choice->text.n_bytes;
     tn_openai_send_event(task, &json);

@@ -299,6 +299,8 @@ class OpenAI(serving.TestCase):
         self.assertEqual(events[-1]["choices"][0]["finish_reason"],
                          whole["choices"][0]["finish_reason"])
         self.assertNotIn("usage", events[0])
+        self.assertEqual([i for i, e in enumerate(events) if "timings" in e], [len(events) - 1])
+        self.assertEqual(events[-1]["timings"]["predicted_n"], whole["usage"]["completion_tokens"])
 
     def test_stream_with_usage_logprobs_and_choices(self):
         events = self.server.events(CHAT, {
@@ -306,7 +308,7 @@ class OpenAI(serving.TestCase):
             "stream_options": {"include_usage": True}})[:-1]
         self.assertEqual(events[-1]["choices"], [])
         self.assertEqual(events[-1]["usage"]["completion_tokens"] > 0, True)
-        self.assertFalse([e for e in events[:-1] if "usage" in e])
+        self.assertFalse([e for e in events[:-1] if "usage" in e or "timings" in e])
         for i in range(2):
             parts = serving.choice_parts(events, i)
             tokens = "".join(t["token"] for c in parts if c["logprobs"]
@@ -320,6 +322,7 @@ class OpenAI(serving.TestCase):
         events = self.server.events(TEXT, ask)
         self.assertEqual("".join(e["choices"][0]["text"] for e in events[:-1]), whole)
         self.assertEqual(events[0]["object"], "text_completion")
+        self.assertEqual(events[-2]["timings"]["predicted_n"], 12)
 
     def test_stream_of_echoed_logprobs(self):
         for n in (0, 6):
