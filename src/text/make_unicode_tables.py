@@ -112,11 +112,15 @@ def packed_blocks(table, bits):
     return index, blocks
 
 
-def print_blocks(index, blocks, block_name, name):
-    print(f"\nconst uint8_t {block_name}[{len(index)}] = {{")
-    for i in range(0, len(index), 20):
-        print("    " + " ".join(f"{b}," for b in index[i:i + 20]))
+def print_numbers(type_name, name, numbers, per_line):
+    print(f"\nconst {type_name} {name}[{len(numbers)}] = {{")
+    for i in range(0, len(numbers), per_line):
+        print("    " + " ".join(f"{x}," for x in numbers[i:i + per_line]))
     print("};")
+
+
+def print_blocks(index, blocks, block_name, name):
+    print_numbers("uint8_t", block_name, index, 20)
     print(f"\nconst uint8_t {name}[{len(blocks)}][{len(blocks[0])}] = {{")
     for block in blocks:
         print("    {")
@@ -126,9 +130,12 @@ def print_blocks(index, blocks, block_name, name):
     print("};")
 
 
-def print_triples(name, count_name, rows):
-    print(f"\nconst uint32_t {count_name} = {len(rows)};")
-    print(f"const struct tn_unicode_pair {name}[] = {{")
+def print_count(name, n):
+    print(f"\nconst uint32_t {name} = {n};", end="")
+
+
+def print_triples(name, rows):
+    print(f"\nconst struct tn_unicode_pair {name}[] = {{")
     for row in rows:
         print("    {" + ", ".join(f"0x{x:04X}" for x in row) + "},")
     print("};")
@@ -156,10 +163,12 @@ def main():
     print_blocks(*packed_blocks(classes, 2), "tn_unicode_block", "tn_unicode_class_bits")
     print_blocks(*packed_blocks(flags, 8), "tn_unicode_flag_block", "tn_unicode_flag_bits")
     print_blocks(*packed_blocks(combining, 8), "tn_unicode_combining_block", "tn_unicode_combining")
-    print_triples("tn_unicode_decompositions", "tn_unicode_n_decompositions",
-                  [(c, *parts) for c, parts in sorted(decompositions.items())])
-    print_triples("tn_unicode_compositions", "tn_unicode_n_compositions",
-                  [(c, *parts) for parts, c in sorted(compositions.items())])
+    rows = sorted(decompositions)
+    print_count("tn_unicode_n_decompositions", len(rows))
+    print_triples("tn_unicode_decompositions", [(c, *decompositions[c]) for c in rows])
+    print_count("tn_unicode_n_compositions", len(compositions))
+    print_numbers("uint16_t", "tn_unicode_compositions",
+                  [rows.index(c) for _, c in sorted(compositions.items())], 16)
 
 
 main()

@@ -119,16 +119,14 @@ static uint32_t compose(uint32_t a, uint32_t b)
     uint32_t low = 0, high = tn_unicode_n_compositions;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct tn_unicode_pair *pair = &tn_unicode_compositions[middle];
+        const struct tn_unicode_pair *pair =
+            &tn_unicode_decompositions[tn_unicode_compositions[middle]];
+        if (pair->first == a && pair->second == b)
+            return pair->whole;
         if (pair->first < a || (pair->first == a && pair->second < b))
             low = middle + 1;
         else
             high = middle;
-    }
-    if (low < tn_unicode_n_compositions) {
-        const struct tn_unicode_pair *pair = &tn_unicode_compositions[low];
-        if (pair->first == a && pair->second == b)
-            return pair->whole;
     }
     return compose_hangul(a, b);
 }

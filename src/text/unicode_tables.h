@@ -30,8 +30,8 @@ struct tn_unicode_pair {
 /* One step of canonical decomposition, sorted by `whole`; without Hangul. */
 extern const uint32_t tn_unicode_n_decompositions;
 extern const struct tn_unicode_pair tn_unicode_decompositions[];
-/* The pairs that NFC composes, sorted by (first, second); without Hangul. */
+/* The rows of tn_unicode_decompositions that NFC composes, sorted by (first, second). */
 extern const uint32_t tn_unicode_n_compositions;
-extern const struct tn_unicode_pair tn_unicode_compositions[];
+extern const uint16_t tn_unicode_compositions[];
 
 #endif
