@@ -8,18 +8,13 @@
 
 #include <utf8proc.h>
 
-static bool is_stripped(uint32_t c)
-{
-    return (c >= 0x1C && c <= 0x1F) || tn_char_class(c) == TN_CHAR_SPACE;
-}
-
 /* Skips characters that are white space, or are not. */
 static void skip(const char **text, size_t *n, bool is_space)
 {
     uint32_t c;
     while (*n > 0) {
         size_t length = tn_utf8_next(*text, *n, &c);
-        if (is_stripped(c) != is_space)
+        if (tn_char_is_stripped(c) != is_space)
             break;
         *text += length;
         *n -= length;
@@ -37,7 +32,7 @@ void tn_text_strip_end(const char *text, size_t *n)
     while (*n > 0) {
         size_t start = tn_utf8_last(text, *n);
         tn_utf8_next(text + start, *n - start, &c);
-        if (!is_stripped(c))
+        if (!tn_char_is_stripped(c))
             break;
         *n = start;
     }

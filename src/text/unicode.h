@@ -58,7 +58,13 @@ bool tn_nfc_is_normal(const char *text, size_t n);
  * run of combining marks. */
 bool tn_nfc_append(struct tn_buf *out, const char *text, size_t n);
 
-/* Python's str.lstrip() and rstrip(): White_Space and U+001C..001F. */
+/* Python's str.isspace() for one character: White_Space and U+001C..001F. */
+static inline bool tn_char_is_stripped(uint32_t c)
+{
+    return (c >= 0x1C && c <= 0x1F) || tn_char_class(c) == TN_CHAR_SPACE;
+}
+
+/* Python's str.lstrip() and rstrip(). */
 void tn_text_skip_space(const char **text, size_t *n);
 void tn_text_strip_end(const char *text, size_t *n);
 /* Skips characters up to the next white space. */

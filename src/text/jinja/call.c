@@ -5,8 +5,6 @@
  * Binding follows Jinja2: surplus arguments are an error unless the macro's body uses varargs or
  * kwargs.
  */
-#include <string.h>
-
 #include "text/jinja/eval.h"
 #include "text/unicode.h"
 
@@ -141,18 +139,13 @@ static struct tn_jvalue list_of_rest(struct tn_jrun *run, const struct tn_jargs 
     return list;
 }
 
-static bool is_same(struct tn_jname a, struct tn_jname b)
-{
-    return a.n == b.n && memcmp(a.text, b.text, a.n) == 0;
-}
-
 /* Does this named argument bind a parameter that no positional argument binds? */
 static bool gives_parameter(struct tn_jrun *run, const struct tn_jnode *node, size_t n_unnamed,
                             struct tn_jname name)
 {
     tn_jrun_step(run, node->other.n / 8);
     for (size_t i = n_unnamed; i < node->other.n; i++)
-        if (is_same(node->other.items[i]->name, name))
+        if (tn_jname_equal(node->other.items[i]->name, name))
             return true;
     return false;
 }
@@ -183,7 +176,7 @@ static const struct tn_jvalue *find_argument(struct tn_jrun *run, const struct t
         return &args->items[i];
     tn_jrun_step(run, args->n_keywords / 8);
     for (size_t k = 0; k < args->n_keywords; k++)
-        if (is_same(args->keywords[k].name, name))
+        if (tn_jname_equal(args->keywords[k].name, name))
             return &args->keywords[k].value;
     return NULL;
 }

@@ -7,8 +7,6 @@
  */
 #include "text/jinja/eval.h"
 
-#include <string.h>
-
 /* ---- names ---- */
 
 static const struct tn_jvalue *find_variable(struct tn_jrun *run, struct tn_jname name)
@@ -16,8 +14,7 @@ static const struct tn_jvalue *find_variable(struct tn_jrun *run, struct tn_jnam
     for (const struct tn_jframe *frame = run->frame; frame; frame = frame->parent) {
         tn_jrun_step(run, frame->n / 8);
         for (size_t i = frame->n; i-- > 0;)
-            if (frame->variables[i].name.n == name.n &&
-                memcmp(frame->variables[i].name.text, name.text, name.n) == 0)
+            if (tn_jname_equal(frame->variables[i].name, name))
                 return &frame->variables[i].value;
     }
     return tn_jrun_find(run, run->context, name.text, name.n);

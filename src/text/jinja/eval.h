@@ -54,6 +54,8 @@ struct tn_jkeyword {
 };
 
 struct tn_jargs {
+    struct tn_jvalue self; /* to which a method, filter or test is applied */
+    int how; /* from the table's row: distinguishes methods, filters or tests of one function */
     struct tn_jvalue *items;
     size_t n;
     struct tn_jkeyword *keywords;
@@ -160,8 +162,7 @@ struct tn_jvalue tn_jrun_part(struct tn_jrun *run, const struct tn_jstring *s, s
 /* A string that counts as text of the template. */
 struct tn_jvalue tn_jrun_text(struct tn_jrun *run, const char *text);
 /* ---- json.c ---- */
-struct tn_jvalue tn_jrun_to_json(struct tn_jrun *run, struct tn_jvalue v,
-                                 const struct tn_jargs *args);
+struct tn_jvalue tn_jrun_to_json(struct tn_jrun *run, const struct tn_jargs *args);
 
 /* ---- filters, tests, methods, functions ---- */
 
@@ -190,6 +191,21 @@ struct tn_jvalue tn_jrun_items(struct tn_jrun *run, struct tn_jvalue v);
 /* A string argument; fails and returns an empty string for any other type. */
 const struct tn_jstring *tn_jrun_string(struct tn_jrun *run, struct tn_jvalue v, const char *what);
 int64_t tn_jrun_integer(struct tn_jrun *run, struct tn_jvalue v, const char *what);
+
+/* The arguments of a call, for a value and a row of a table. */
+static inline struct tn_jargs tn_jargs_for(struct tn_jvalue self, int how,
+                                           const struct tn_jargs *args)
+{
+    struct tn_jargs own = *args;
+    own.self = self;
+    own.how = how;
+    return own;
+}
+
+static inline bool tn_jname_equal(struct tn_jname a, struct tn_jname b)
+{
+    return a.n == b.n && __builtin_memcmp(a.text, b.text, a.n) == 0;
+}
 
 static inline bool tn_jname_is(struct tn_jname name, const char *text)
 {

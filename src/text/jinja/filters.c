@@ -25,46 +25,21 @@ static const struct tn_jstring *text_of(struct tn_jrun *run, struct tn_jvalue v)
     return run->status == TERN_OK ? text.string : &empty;
 }
 
-static struct tn_jvalue filter_upper(struct tn_jrun *run, struct tn_jvalue v,
-                                     const struct tn_jargs *args)
+static struct tn_jvalue filter_case(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
-    return tn_jrun_case(run, text_of(run, v), TN_CASE_UPPER);
+    return tn_jrun_case(run, text_of(run, args->self), (enum tn_jcase)args->how);
 }
 
-static struct tn_jvalue filter_lower(struct tn_jrun *run, struct tn_jvalue v,
-                                     const struct tn_jargs *args)
-{
-    (void)args;
-    return tn_jrun_case(run, text_of(run, v), TN_CASE_LOWER);
-}
-
-static struct tn_jvalue filter_capitalize(struct tn_jrun *run, struct tn_jvalue v,
-                                          const struct tn_jargs *args)
-{
-    (void)args;
-    return tn_jrun_case(run, text_of(run, v), TN_CASE_CAPITAL);
-}
-
-static struct tn_jvalue filter_title(struct tn_jrun *run, struct tn_jvalue v,
-                                     const struct tn_jargs *args)
-{
-    (void)args;
-    return tn_jrun_case(run, text_of(run, v), TN_CASE_WORDS);
-}
-
-static struct tn_jvalue filter_trim(struct tn_jrun *run, struct tn_jvalue v,
-                                    const struct tn_jargs *args)
+static struct tn_jvalue filter_trim(struct tn_jrun *run, const struct tn_jargs *args)
 {
     const struct tn_jvalue *chars = tn_jargs_get(args, 0, "chars");
     return tn_jrun_strip(
-        run, text_of(run, v),
+        run, text_of(run, args->self),
         chars && chars->type != TN_J_NONE ? tn_jrun_string(run, *chars, "chars of trim") : NULL,
         TN_SIDE_BOTH);
 }
 
-static struct tn_jvalue filter_replace(struct tn_jrun *run, struct tn_jvalue v,
-                                       const struct tn_jargs *args)
+static struct tn_jvalue filter_replace(struct tn_jrun *run, const struct tn_jargs *args)
 {
     const struct tn_jvalue *old = tn_jargs_get(args, 0, "old");
     const struct tn_jvalue *new_text = tn_jargs_get(args, 1, "new");
@@ -72,19 +47,17 @@ static struct tn_jvalue filter_replace(struct tn_jrun *run, struct tn_jvalue v,
     int64_t most = count.type == TN_J_NONE ? -1 : tn_jrun_integer(run, count, "count of replace");
     if (!old || !new_text)
         return tn_jrun_fail(run, TERN_USAGE, "replace needs two texts");
-    return tn_jrun_replace(run, text_of(run, v), text_of(run, *old), text_of(run, *new_text), most);
+    return tn_jrun_replace(run, text_of(run, args->self), text_of(run, *old),
+                           text_of(run, *new_text), most);
 }
 
-static struct tn_jvalue filter_string(struct tn_jrun *run, struct tn_jvalue v,
-                                      const struct tn_jargs *args)
+static struct tn_jvalue filter_string(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
-    return tn_jrun_str(run, v);
+    return tn_jrun_str(run, args->self);
 }
 
 /* 'format' | format(a, b) is 'format' % (a, b); names are the keys of a dictionary. */
-static struct tn_jvalue filter_format(struct tn_jrun *run, struct tn_jvalue v,
-                                      const struct tn_jargs *args)
+static struct tn_jvalue filter_format(struct tn_jrun *run, const struct tn_jargs *args)
 {
     if (args->n && args->n_keywords)
         return tn_jrun_fail(run, TERN_USAGE, "format takes values or names, not both");
@@ -93,27 +66,25 @@ static struct tn_jvalue filter_format(struct tn_jrun *run, struct tn_jvalue v,
                          : tn_jrun_made(run, tn_j_list(run->pool, TN_J_TUPLE, args->n));
     for (size_t i = 0; i < args->n && run->status == TERN_OK; i++)
         tn_jrun_add(run, values, args->items[i]);
-    const struct tn_jstring *format = text_of(run, v);
-    return run->status == TERN_OK ? tn_jrun_percent(run, format, values) : v;
+    const struct tn_jstring *format = text_of(run, args->self);
+    return run->status == TERN_OK ? tn_jrun_percent(run, format, values) : args->self;
 }
 
-static struct tn_jvalue filter_join(struct tn_jrun *run, struct tn_jvalue v,
-                                    const struct tn_jargs *args)
+static struct tn_jvalue filter_join(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    struct tn_jvalue items = tn_jrun_items(run, v);
+    struct tn_jvalue items = tn_jrun_items(run, args->self);
     struct tn_jvalue separator = tn_jargs_or(args, 0, "d", tn_jrun_text(run, ""));
     const struct tn_jvalue *attribute = tn_jargs_get(args, 1, "attribute");
     if (attribute && attribute->type != TN_J_NONE)
         items = tn_jrun_map_attribute(run, items, *attribute, NULL);
     if (run->status != TERN_OK)
-        return v;
+        return args->self;
     return tn_jrun_join(run, text_of(run, separator), items.list);
 }
 
 /* Inserts `width` blanks (or a string) before every line that is not empty; before the first line
  * only with `first`, and then even if it is empty. */
-static struct tn_jvalue filter_indent(struct tn_jrun *run, struct tn_jvalue v,
-                                      const struct tn_jargs *args)
+static struct tn_jvalue filter_indent(struct tn_jrun *run, const struct tn_jargs *args)
 {
     struct tn_jsink sink = {0};
     struct tn_jvalue width = tn_jargs_or(args, 0, "width", tn_j_int(4));
@@ -122,9 +93,9 @@ static struct tn_jvalue filter_indent(struct tn_jrun *run, struct tn_jvalue v,
     struct tn_jvalue pad = width.type == TN_J_STRING
                                ? width
                                : tn_jrun_binary(run, TN_OP_MUL, tn_jrun_text(run, " "), width);
-    struct tn_jvalue text = tn_jrun_binary(run, TN_OP_ADD, v, tn_jrun_text(run, "\n"));
+    struct tn_jvalue text = tn_jrun_binary(run, TN_OP_ADD, args->self, tn_jrun_text(run, "\n"));
     if (run->status != TERN_OK)
-        return v;
+        return args->self;
     struct tn_jvalue lines = tn_jrun_split_lines(run, text.string, false);
     for (size_t i = 0; run->status == TERN_OK && i < lines.list->n; i++) {
         const struct tn_jstring *line = lines.list->items[i].string;
@@ -138,13 +109,11 @@ static struct tn_jvalue filter_indent(struct tn_jrun *run, struct tn_jvalue v,
 }
 
 /* Counts runs of letters, digits and underscores. */
-static struct tn_jvalue filter_wordcount(struct tn_jrun *run, struct tn_jvalue v,
-                                         const struct tn_jargs *args)
+static struct tn_jvalue filter_wordcount(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    const struct tn_jstring *s = text_of(run, v);
+    const struct tn_jstring *s = text_of(run, args->self);
     bool was_word = false;
     int64_t n = 0;
-    (void)args;
     for (size_t i = 0; i < s->n && tn_jrun_step(run, 1);) {
         uint32_t c;
         i += tn_utf8_next(s->bytes + i, s->n - i, &c);
@@ -158,10 +127,9 @@ static struct tn_jvalue filter_wordcount(struct tn_jrun *run, struct tn_jvalue v
 
 /* ---- numbers ---- */
 
-static struct tn_jvalue filter_abs(struct tn_jrun *run, struct tn_jvalue v,
-                                   const struct tn_jargs *args)
+static struct tn_jvalue filter_abs(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
+    struct tn_jvalue v = args->self;
     if (!tn_j_is_number(v))
         return tn_jrun_fail(run, TERN_USAGE, "abs does not work on a %s", tn_j_type_name(v));
     if (tn_j_real(v) >= 0)
@@ -211,9 +179,9 @@ static bool parse_number(const struct tn_jstring *s, int base, bool is_float, st
     return end[strspn(end, " \t\r\n")] == '\0';
 }
 
-static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,
-                                   const struct tn_jargs *args)
+static struct tn_jvalue filter_int(struct tn_jrun *run, const struct tn_jargs *args)
 {
+    struct tn_jvalue v = args->self;
     struct tn_jvalue otherwise = tn_jargs_or(args, 0, "default", tn_j_int(0)), x;
     int64_t base = tn_jrun_integer(run, tn_jargs_or(args, 1, "base", tn_j_int(10)), "base of int");
     if (v.type == TN_J_UNDEFINED)
@@ -231,9 +199,9 @@ static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,
     return fabs(v.real) < 0x1p63 ? tn_j_int((int64_t)v.real) : tn_jrun_fail_overflow(run);
 }
 
-static struct tn_jvalue filter_float(struct tn_jrun *run, struct tn_jvalue v,
-                                     const struct tn_jargs *args)
+static struct tn_jvalue filter_float(struct tn_jrun *run, const struct tn_jargs *args)
 {
+    struct tn_jvalue v = args->self;
     struct tn_jvalue x;
     if (v.type == TN_J_UNDEFINED)
         return tn_jrun_fail(run, TERN_USAGE, "float does not work on an undefined value");
@@ -272,9 +240,9 @@ static double round_float(double x, int64_t places)
 }
 
 /* Python's round(), or "ceil" and "floor" by name. */
-static struct tn_jvalue filter_round(struct tn_jrun *run, struct tn_jvalue v,
-                                     const struct tn_jargs *args)
+static struct tn_jvalue filter_round(struct tn_jrun *run, const struct tn_jargs *args)
 {
+    struct tn_jvalue v = args->self;
     struct tn_jvalue method = tn_jargs_or(args, 1, "method", tn_jrun_text(run, "common"));
     int64_t places =
         tn_jrun_integer(run, tn_jargs_or(args, 0, "precision", tn_j_int(0)), "precision of round");
@@ -294,19 +262,18 @@ static struct tn_jvalue filter_round(struct tn_jrun *run, struct tn_jvalue v,
 
 /* ---- size, type ---- */
 
-static struct tn_jvalue filter_default(struct tn_jrun *run, struct tn_jvalue v,
-                                       const struct tn_jargs *args)
+static struct tn_jvalue filter_default(struct tn_jrun *run, const struct tn_jargs *args)
 {
+    struct tn_jvalue v = args->self;
     bool for_false = tn_j_is_true(tn_jargs_or(args, 1, "boolean", tn_j_bool(false)));
     if (v.type != TN_J_UNDEFINED && !(for_false && !tn_j_is_true(v)))
         return v;
     return tn_jargs_or(args, 0, "default_value", tn_jrun_text(run, ""));
 }
 
-static struct tn_jvalue filter_length(struct tn_jrun *run, struct tn_jvalue v,
-                                      const struct tn_jargs *args)
+static struct tn_jvalue filter_length(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
+    struct tn_jvalue v = args->self;
     switch (v.type) {
     case TN_J_UNDEFINED:
         return tn_j_int(0);
@@ -322,16 +289,15 @@ static struct tn_jvalue filter_length(struct tn_jrun *run, struct tn_jvalue v,
     }
 }
 
-static struct tn_jvalue filter_same(struct tn_jrun *run, struct tn_jvalue v,
-                                    const struct tn_jargs *args)
+static struct tn_jvalue filter_same(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)run, (void)args;
-    return v;
+    (void)run;
+    return args->self;
 }
 
-static struct tn_jvalue filter_attr(struct tn_jrun *run, struct tn_jvalue v,
-                                    const struct tn_jargs *args)
+static struct tn_jvalue filter_attr(struct tn_jrun *run, const struct tn_jargs *args)
 {
+    struct tn_jvalue v = args->self;
     const struct tn_jstring *name =
         tn_jrun_string(run, tn_jargs_or(args, 0, "name", (struct tn_jvalue){0}), "attr");
     const struct tn_jname attribute = {name->bytes, name->n};
@@ -342,56 +308,57 @@ static struct tn_jvalue filter_attr(struct tn_jrun *run, struct tn_jvalue v,
 
 /* ---- the table ---- */
 
-static const struct {
+static const struct filter {
     const char *name;
-    tn_jfilter_fn *call;
+    tn_jfunction_fn *call;
+    int how;
 } filters[] = {
-    {"abs", filter_abs},
-    {"attr", filter_attr},
-    {"capitalize", filter_capitalize},
-    {"count", filter_length},
-    {"d", filter_default},
-    {"default", filter_default},
-    {"dictsort", tn_jfilter_dictsort},
-    {"first", tn_jfilter_first},
-    {"float", filter_float},
-    {"format", filter_format},
-    {"groupby", tn_jfilter_groupby},
-    {"indent", filter_indent},
-    {"int", filter_int},
-    {"items", tn_jfilter_items},
-    {"join", filter_join},
-    {"last", tn_jfilter_last},
-    {"length", filter_length},
-    {"list", tn_jfilter_list},
-    {"lower", filter_lower},
-    {"map", tn_jfilter_map},
-    {"max", tn_jfilter_max},
-    {"min", tn_jfilter_min},
-    {"reject", tn_jfilter_reject},
-    {"rejectattr", tn_jfilter_rejectattr},
-    {"replace", filter_replace},
-    {"reverse", tn_jfilter_reverse},
-    {"round", filter_round},
-    {"safe", filter_same},
-    {"select", tn_jfilter_select},
-    {"selectattr", tn_jfilter_selectattr},
-    {"sort", tn_jfilter_sort},
-    {"string", filter_string},
-    {"sum", tn_jfilter_sum},
-    {"title", filter_title},
-    {"tojson", tn_jrun_to_json},
-    {"trim", filter_trim},
-    {"unique", tn_jfilter_unique},
-    {"upper", filter_upper},
-    {"wordcount", filter_wordcount},
+    {"abs", filter_abs, 0},
+    {"attr", filter_attr, 0},
+    {"capitalize", filter_case, TN_CASE_CAPITAL},
+    {"count", filter_length, 0},
+    {"d", filter_default, 0},
+    {"default", filter_default, 0},
+    {"dictsort", tn_jfilter_dictsort, 0},
+    {"first", tn_jfilter_first, 0},
+    {"float", filter_float, 0},
+    {"format", filter_format, 0},
+    {"groupby", tn_jfilter_groupby, 0},
+    {"indent", filter_indent, 0},
+    {"int", filter_int, 0},
+    {"items", tn_jfilter_items, 0},
+    {"join", filter_join, 0},
+    {"last", tn_jfilter_last, 0},
+    {"length", filter_length, 0},
+    {"list", tn_jfilter_list, 0},
+    {"lower", filter_case, TN_CASE_LOWER},
+    {"map", tn_jfilter_map, 0},
+    {"max", tn_jfilter_extreme, 1},
+    {"min", tn_jfilter_extreme, -1},
+    {"reject", tn_jfilter_select, 0},
+    {"rejectattr", tn_jfilter_select, TN_BY_ATTRIBUTE},
+    {"replace", filter_replace, 0},
+    {"reverse", tn_jfilter_reverse, 0},
+    {"round", filter_round, 0},
+    {"safe", filter_same, 0},
+    {"select", tn_jfilter_select, TN_SELECT},
+    {"selectattr", tn_jfilter_select, TN_SELECT | TN_BY_ATTRIBUTE},
+    {"sort", tn_jfilter_sort, 0},
+    {"string", filter_string, 0},
+    {"sum", tn_jfilter_sum, 0},
+    {"title", filter_case, TN_CASE_WORDS},
+    {"tojson", tn_jrun_to_json, 0},
+    {"trim", filter_trim, 0},
+    {"unique", tn_jfilter_unique, 0},
+    {"upper", filter_case, TN_CASE_UPPER},
+    {"wordcount", filter_wordcount, 0},
 };
 
-static tn_jfilter_fn *find_filter(struct tn_jname name)
+static const struct filter *find_filter(struct tn_jname name)
 {
     for (size_t i = 0; i < TN_COUNT_OF(filters); i++)
         if (tn_jname_is(name, filters[i].name))
-            return filters[i].call;
+            return &filters[i];
     return NULL;
 }
 
@@ -403,9 +370,10 @@ bool tn_jrun_has_filter(struct tn_jname name)
 struct tn_jvalue tn_jrun_filter(struct tn_jrun *run, struct tn_jname name, struct tn_jvalue v,
                                 const struct tn_jargs *args)
 {
-    tn_jfilter_fn *filter = find_filter(name);
+    const struct filter *filter = find_filter(name);
     if (!filter)
         return tn_jrun_fail(run, TERN_UNSUPPORTED, "the filter \"%.*s\" is not supported",
                             (int)TN_MIN(name.n, (size_t)40), name.text);
-    return tn_jrun_step(run, args->n_keywords / 8) ? filter(run, v, args) : v;
+    const struct tn_jargs own = tn_jargs_for(v, filter->how, args);
+    return tn_jrun_step(run, args->n_keywords / 8) ? filter->call(run, &own) : v;
 }

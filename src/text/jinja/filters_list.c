@@ -78,9 +78,9 @@ static struct tn_jargs rest_of(const struct tn_jargs *args, size_t first)
     return rest;
 }
 
-struct tn_jvalue tn_jfilter_map(struct tn_jrun *run, struct tn_jvalue v,
-                                const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_map(struct tn_jrun *run, const struct tn_jargs *args)
 {
+    struct tn_jvalue v = args->self;
     if (!tn_j_is_true(v))
         return as_iterator(new_list(run));
     struct tn_jvalue items = tn_jrun_items(run, v);
@@ -103,14 +103,14 @@ struct tn_jvalue tn_jfilter_map(struct tn_jrun *run, struct tn_jvalue v,
 
 /* ---- select and its relatives ---- */
 
-/* Keeps the items whose test (argument `first`; default: truth) yields `wanted`; by_attribute tests
- * an attribute of each item. */
-static struct tn_jvalue select_items(struct tn_jrun *run, struct tn_jvalue v,
-                                     const struct tn_jargs *args, bool by_attribute, bool wanted)
+/* Keeps the items whose test (the first argument; default: truth) holds, or does not; the test may
+ * be of an attribute of each item, which precedes it in the arguments. */
+struct tn_jvalue tn_jfilter_select(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    if (!tn_j_is_true(v))
+    const bool wanted = args->how & TN_SELECT, by_attribute = args->how & TN_BY_ATTRIBUTE;
+    if (!tn_j_is_true(args->self))
         return as_iterator(new_list(run));
-    struct tn_jvalue items = tn_jrun_items(run, v), list = new_list(run);
+    struct tn_jvalue items = tn_jrun_items(run, args->self), list = new_list(run);
     size_t first = by_attribute;
     if (by_attribute && args->n == 0)
         return tn_jrun_fail(run, TERN_USAGE, "selectattr and rejectattr need an attribute");
@@ -127,48 +127,20 @@ static struct tn_jvalue select_items(struct tn_jrun *run, struct tn_jvalue v,
     return as_iterator(list);
 }
 
-struct tn_jvalue tn_jfilter_select(struct tn_jrun *run, struct tn_jvalue v,
-                                   const struct tn_jargs *args)
-{
-    return select_items(run, v, args, false, true);
-}
-
-struct tn_jvalue tn_jfilter_reject(struct tn_jrun *run, struct tn_jvalue v,
-                                   const struct tn_jargs *args)
-{
-    return select_items(run, v, args, false, false);
-}
-
-struct tn_jvalue tn_jfilter_selectattr(struct tn_jrun *run, struct tn_jvalue v,
-                                       const struct tn_jargs *args)
-{
-    return select_items(run, v, args, true, true);
-}
-
-struct tn_jvalue tn_jfilter_rejectattr(struct tn_jrun *run, struct tn_jvalue v,
-                                       const struct tn_jargs *args)
-{
-    return select_items(run, v, args, true, false);
-}
-
 /* ---- first, last, list, reverse ---- */
 
-struct tn_jvalue tn_jfilter_first(struct tn_jrun *run, struct tn_jvalue v,
-                                  const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_first(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
-    struct tn_jvalue items = tn_jrun_items(run, v);
+    struct tn_jvalue items = tn_jrun_items(run, args->self);
     return run->status == TERN_OK && items.list->n ? items.list->items[0] : (struct tn_jvalue){0};
 }
 
-struct tn_jvalue tn_jfilter_last(struct tn_jrun *run, struct tn_jvalue v,
-                                 const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_last(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
-    if (v.type == TN_J_ITERATOR)
+    if (args->self.type == TN_J_ITERATOR)
         return tn_jrun_fail(run, TERN_USAGE,
                             "the result of a filter has no last item; convert it with |list");
-    struct tn_jvalue items = tn_jrun_items(run, v);
+    struct tn_jvalue items = tn_jrun_items(run, args->self);
     return run->status == TERN_OK && items.list->n ? items.list->items[items.list->n - 1]
                                                    : (struct tn_jvalue){0};
 }
@@ -182,29 +154,25 @@ static struct tn_jvalue copy_items(struct tn_jrun *run, struct tn_jvalue v)
     return list;
 }
 
-struct tn_jvalue tn_jfilter_list(struct tn_jrun *run, struct tn_jvalue v,
-                                 const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_list(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
-    return copy_items(run, v);
+    return copy_items(run, args->self);
 }
 
-struct tn_jvalue tn_jfilter_reverse(struct tn_jrun *run, struct tn_jvalue v,
-                                    const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_reverse(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    static const struct tn_jstring empty = {"", NULL, 0};
-    (void)args;
+    struct tn_jvalue v = args->self;
     struct tn_jvalue items = tn_jrun_items(run, v), list = new_list(run);
     for (size_t i = run->status == TERN_OK ? items.list->n : 0; i-- > 0 && run->status == TERN_OK;)
         tn_jrun_add(run, list, items.list->items[i]);
     if (v.type == TN_J_STRING && run->status == TERN_OK)
-        return tn_jrun_join(run, &empty, list.list);
+        return tn_jrun_join(run, NULL, list.list);
     return v.type == TN_J_ITERATOR ? list : as_iterator(list);
 }
 
-struct tn_jvalue tn_jfilter_items(struct tn_jrun *run, struct tn_jvalue v,
-                                  const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_items(struct tn_jrun *run, const struct tn_jargs *args)
 {
+    struct tn_jvalue v = args->self;
     if (v.type == TN_J_UNDEFINED)
         return as_iterator(new_list(run));
     if (v.type != TN_J_DICT)
@@ -272,27 +240,26 @@ static struct tn_jvalue list_of_values(struct tn_jrun *run, const struct tn_jpai
     return list;
 }
 
-struct tn_jvalue tn_jfilter_sort(struct tn_jrun *run, struct tn_jvalue v,
-                                 const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_sort(struct tn_jrun *run, const struct tn_jargs *args)
 {
     bool is_reverse = tn_j_is_true(tn_jargs_or(args, 0, "reverse", tn_j_bool(false)));
     bool is_case_sensitive = tn_j_is_true(tn_jargs_or(args, 1, "case_sensitive", tn_j_bool(false)));
-    struct tn_jvalue items = tn_jrun_items(run, v);
+    struct tn_jvalue items = tn_jrun_items(run, args->self);
     const struct tn_jvalue *attribute = tn_jargs_get(args, 2, "attribute");
     if (attribute && attribute->type == TN_J_STRING && attribute->string->n &&
         memchr(attribute->string->bytes, ',', attribute->string->n))
         return tn_jrun_fail(run, TERN_UNSUPPORTED, "sort by several attributes is not supported");
     struct tn_jpair *pairs = make_pairs(run, items, attribute, is_case_sensitive);
     if (!pairs)
-        return v;
+        return args->self;
     sort_pairs(run, pairs, items.list->n, is_reverse, true); /* the keys of Jinja2 are lists */
     return list_of_values(run, pairs, items.list->n);
 }
 
 /* Sorts by key, or by value with by="value". */
-struct tn_jvalue tn_jfilter_dictsort(struct tn_jrun *run, struct tn_jvalue v,
-                                     const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_dictsort(struct tn_jrun *run, const struct tn_jargs *args)
 {
+    struct tn_jvalue v = args->self;
     struct tn_jvalue by = tn_jargs_or(args, 1, "by", tn_jrun_text(run, "key"));
     struct tn_jvalue column = tn_j_int(tn_j_is_text(by, "value", 5));
     bool is_case_sensitive = tn_j_is_true(tn_jargs_or(args, 0, "case_sensitive", tn_j_bool(false)));
@@ -309,11 +276,11 @@ struct tn_jvalue tn_jfilter_dictsort(struct tn_jrun *run, struct tn_jvalue v,
     return list_of_values(run, pairs, items.list->n);
 }
 
-static struct tn_jvalue extreme(struct tn_jrun *run, struct tn_jvalue v,
-                                const struct tn_jargs *args, int wanted)
+/* The first item of which no other is greater (how: 1) or less (-1). */
+struct tn_jvalue tn_jfilter_extreme(struct tn_jrun *run, const struct tn_jargs *args)
 {
     bool is_case_sensitive = tn_j_is_true(tn_jargs_or(args, 0, "case_sensitive", tn_j_bool(false)));
-    struct tn_jvalue items = tn_jrun_items(run, v);
+    struct tn_jvalue items = tn_jrun_items(run, args->self);
     struct tn_jpair *pairs =
         make_pairs(run, items, tn_jargs_get(args, 1, "attribute"), is_case_sensitive);
     size_t best = 0;
@@ -322,29 +289,17 @@ static struct tn_jvalue extreme(struct tn_jrun *run, struct tn_jvalue v,
         if (!tn_j_compare(pairs[i].key, pairs[best].key, &order, &run->work))
             return tn_jrun_fail(run, TERN_USAGE, "a %s and a %s cannot be ordered",
                                 tn_j_type_name(pairs[i].key), tn_j_type_name(pairs[best].key));
-        if (order == wanted)
+        if (order == args->how)
             best = i;
     }
     return pairs && items.list->n ? pairs[best].value : (struct tn_jvalue){0};
 }
 
-struct tn_jvalue tn_jfilter_max(struct tn_jrun *run, struct tn_jvalue v,
-                                const struct tn_jargs *args)
-{
-    return extreme(run, v, args, 1);
-}
-
-struct tn_jvalue tn_jfilter_min(struct tn_jrun *run, struct tn_jvalue v,
-                                const struct tn_jargs *args)
-{
-    return extreme(run, v, args, -1);
-}
-
-struct tn_jvalue tn_jfilter_unique(struct tn_jrun *run, struct tn_jvalue v,
-                                   const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_unique(struct tn_jrun *run, const struct tn_jargs *args)
 {
     bool is_case_sensitive = tn_j_is_true(tn_jargs_or(args, 0, "case_sensitive", tn_j_bool(false)));
-    struct tn_jvalue items = tn_jrun_items(run, v), seen = new_list(run), list = new_list(run);
+    struct tn_jvalue items = tn_jrun_items(run, args->self);
+    struct tn_jvalue seen = new_list(run), list = new_list(run);
     struct tn_jpair *pairs =
         make_pairs(run, items, tn_jargs_get(args, 1, "attribute"), is_case_sensitive);
     for (size_t i = 0; pairs && i < items.list->n && run->status == TERN_OK; i++) {
@@ -381,10 +336,9 @@ static struct tn_jvalue group_key(struct tn_jrun *run, struct tn_jvalue item,
 
 /* A list of (key, items with that key), sorted by key.  The case of keys counts only with
  * case_sensitive; otherwise a group has the key of its first item. */
-struct tn_jvalue tn_jfilter_groupby(struct tn_jrun *run, struct tn_jvalue v,
-                                    const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_groupby(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    struct tn_jvalue items = tn_jrun_items(run, v), groups = new_list(run);
+    struct tn_jvalue items = tn_jrun_items(run, args->self), groups = new_list(run);
     struct tn_jvalue otherwise = tn_jargs_or(args, 1, "default", tn_j_none());
     bool has_case = tn_j_is_true(tn_jargs_or(args, 2, "case_sensitive", tn_j_bool(false)));
     const struct tn_jvalue *attribute = tn_jargs_get(args, 0, "attribute");
@@ -395,7 +349,7 @@ struct tn_jvalue tn_jfilter_groupby(struct tn_jrun *run, struct tn_jvalue v,
         pairs[i].key = order_key(run, group_key(run, pairs[i].value, *attribute, otherwise), NULL,
                                  has_case);
     if (!pairs || run->status != TERN_OK)
-        return v;
+        return args->self;
     sort_pairs(run, pairs, items.list->n, false, false);
     for (size_t i = 0, end; i < items.list->n && run->status == TERN_OK; i = end) {
         for (end = i + 1; end < items.list->n; end++)
@@ -407,11 +361,10 @@ struct tn_jvalue tn_jfilter_groupby(struct tn_jrun *run, struct tn_jvalue v,
     return groups;
 }
 
-struct tn_jvalue tn_jfilter_sum(struct tn_jrun *run, struct tn_jvalue v,
-                                const struct tn_jargs *args)
+struct tn_jvalue tn_jfilter_sum(struct tn_jrun *run, const struct tn_jargs *args)
 {
     const struct tn_jvalue *attribute = tn_jargs_get(args, 0, "attribute");
-    struct tn_jvalue items = tn_jrun_items(run, v),
+    struct tn_jvalue items = tn_jrun_items(run, args->self),
                      sum = tn_jargs_or(args, 1, "start", tn_j_int(0));
     for (size_t i = 0; run->status == TERN_OK && i < items.list->n; i++) {
         struct tn_jvalue item = items.list->items[i];

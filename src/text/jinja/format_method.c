@@ -65,11 +65,9 @@ static const struct tn_jvalue *value_of(struct formatter *f, const char *field, 
     if (is_positional(field, n))
         return positional(f, field, n);
     tn_jrun_step(f->run, f->args->n_keywords / 8);
-    for (size_t i = 0; i < f->args->n_keywords; i++) {
-        const struct tn_jname name = f->args->keywords[i].name;
-        if (name.n == n && memcmp(name.text, field, n) == 0)
+    for (size_t i = 0; i < f->args->n_keywords; i++)
+        if (tn_jname_equal(f->args->keywords[i].name, (struct tn_jname){field, n}))
             return &f->args->keywords[i].value;
-    }
     tn_jrun_fail(f->run, TERN_USAGE, "format needs the argument \"%.*s\"",
                  (int)TN_MIN(n, (size_t)60), field);
     return NULL;

@@ -197,8 +197,7 @@ static void read_separators(struct writer *w, const struct tn_jargs *args)
     w->key_separator = tn_jrun_string(w->run, given->list->items[1], "a separator");
 }
 
-struct tn_jvalue tn_jrun_to_json(struct tn_jrun *run, struct tn_jvalue v,
-                                 const struct tn_jargs *args)
+struct tn_jvalue tn_jrun_to_json(struct tn_jrun *run, const struct tn_jargs *args)
 {
     static const struct tn_jstring comma_blank = {", ", NULL, 2}, comma = {",", NULL, 1},
                                    colon = {": ", NULL, 2};
@@ -210,6 +209,6 @@ struct tn_jvalue tn_jrun_to_json(struct tn_jrun *run, struct tn_jvalue v,
     w.ascii_only = tn_j_is_true(tn_jargs_or(args, 0, "ensure_ascii", tn_j_bool(false)));
     w.sorts_keys = tn_j_is_true(tn_jargs_or(args, 3, "sort_keys", tn_j_bool(false)));
     read_separators(&w, args);
-    put_json(&w, v);
+    put_json(&w, args->self);
     return tn_jsink_take(run, &w.sink);
 }

@@ -250,14 +250,6 @@ static void add_slice(struct tn_jrun *run, struct tn_jvalue list, const struct t
         tn_jrun_add(run, list, from->items[i]);
 }
 
-static struct tn_jvalue join_items(struct tn_jrun *run, const struct tn_jlist *list)
-{
-    struct tn_jsink sink = {0};
-    for (size_t i = 0; i < list->n && run->status == TERN_OK; i++)
-        tn_jsink_put_str(run, &sink, list->items[i]);
-    return tn_jsink_take(run, &sink);
-}
-
 struct tn_jvalue tn_jrun_slice(struct tn_jrun *run, struct tn_jvalue v,
                                const struct tn_jvalue bounds[3])
 {
@@ -283,5 +275,5 @@ struct tn_jvalue tn_jrun_slice(struct tn_jrun *run, struct tn_jvalue v,
         tn_jrun_made(run, tn_j_list(run->pool, is_text ? TN_J_LIST : v.type, 0));
     if (run->status == TERN_OK)
         add_slice(run, list, items.list, begin, end, step);
-    return is_text && run->status == TERN_OK ? join_items(run, list.list) : list;
+    return is_text && run->status == TERN_OK ? tn_jrun_join(run, NULL, list.list) : list;
 }

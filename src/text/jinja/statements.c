@@ -27,8 +27,7 @@ void tn_jrun_define(struct tn_jrun *run, struct tn_jframe *frame, struct tn_jnam
     if (!tn_jrun_step(run, frame->n / 8))
         return;
     for (size_t i = 0; i < frame->n; i++)
-        if (frame->variables[i].name.n == name.n &&
-            memcmp(frame->variables[i].name.text, name.text, name.n) == 0) {
+        if (tn_jname_equal(frame->variables[i].name, name)) {
             frame->variables[i].value = value;
             return;
         }

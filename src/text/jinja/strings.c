@@ -366,7 +366,7 @@ struct tn_jvalue tn_jrun_join(struct tn_jrun *run, const struct tn_jstring *sepa
 {
     struct tn_jsink sink = {0};
     for (size_t i = 0; i < items->n && tn_jrun_step(run, 1); i++) {
-        if (i)
+        if (i && separator)
             tn_jsink_put_string(run, &sink, separator, 0, separator->n);
         tn_jsink_put_str(run, &sink, items->items[i]);
     }

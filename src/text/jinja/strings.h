@@ -47,6 +47,7 @@ struct tn_jvalue tn_jrun_split(struct tn_jrun *run, const struct tn_jstring *s,
                                const struct tn_jstring *separator, int64_t most, bool from_end);
 struct tn_jvalue tn_jrun_split_lines(struct tn_jrun *run, const struct tn_jstring *s,
                                      bool keeps_ends);
+/* separator NULL: none */
 struct tn_jvalue tn_jrun_join(struct tn_jrun *run, const struct tn_jstring *separator,
                               const struct tn_jlist *items);
 

@@ -2,38 +2,30 @@
  *
  * Tests: value is name(arguments).
  *
- * A table of names with their number of arguments; the simple ones are made by TYPE_TEST.
+ * A table of names with their number of arguments; several rows may share a function.
  */
 #include "text/jinja/eval.h"
 
-typedef bool test_fn(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args);
+typedef bool test_fn(struct tn_jrun *run, const struct tn_jargs *args);
 
-#define TYPE_TEST(name, condition)                                                                 \
-    static bool test_##name(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)  \
-    {                                                                                              \
-        (void)run, (void)args;                                                                     \
-        return condition;                                                                          \
-    }
+#define TYPE(name) (1 << TN_J_##name)
+#define NUMBERS (TYPE(BOOL) | TYPE(INT) | TYPE(FLOAT))
+#define SEQUENCES (TYPE(STRING) | TYPE(LIST) | TYPE(TUPLE) | TYPE(DICT) | TYPE(UNDEFINED))
+#define CALLABLES (TYPE(MACRO) | TYPE(FUNCTION) | TYPE(METHOD) | TYPE(LOOP) | TYPE(UNDEFINED))
 
-TYPE_TEST(defined, v.type != TN_J_UNDEFINED)
-TYPE_TEST(undefined, v.type == TN_J_UNDEFINED)
-TYPE_TEST(none, v.type == TN_J_NONE)
-TYPE_TEST(boolean, v.type == TN_J_BOOL)
-TYPE_TEST(true, v.type == TN_J_BOOL && v.boolean)
-TYPE_TEST(false, v.type == TN_J_BOOL && !v.boolean)
-TYPE_TEST(integer, v.type == TN_J_INT)
-TYPE_TEST(float, v.type == TN_J_FLOAT)
-TYPE_TEST(number, tn_j_is_number(v))
-TYPE_TEST(string, v.type == TN_J_STRING)
-TYPE_TEST(mapping, v.type == TN_J_DICT)
-TYPE_TEST(sequence, v.type == TN_J_STRING || v.type == TN_J_LIST || v.type == TN_J_TUPLE ||
-                        v.type == TN_J_DICT || v.type == TN_J_UNDEFINED)
-TYPE_TEST(iterable, v.type == TN_J_STRING || v.type == TN_J_LIST || v.type == TN_J_TUPLE ||
-                        v.type == TN_J_DICT || v.type == TN_J_UNDEFINED || v.type == TN_J_LOOP ||
-                        v.type == TN_J_ITERATOR)
-/* Jinja2 calls an undefined value callable; the call then fails. */
-TYPE_TEST(callable, v.type == TN_J_MACRO || v.type == TN_J_FUNCTION || v.type == TN_J_METHOD ||
-                        v.type == TN_J_LOOP || v.type == TN_J_UNDEFINED)
+/* Is the type one of those in args->how? */
+static bool test_type(struct tn_jrun *run, const struct tn_jargs *args)
+{
+    (void)run;
+    return args->how & 1 << args->self.type;
+}
+
+/* True or false, as args->how. */
+static bool test_boolean(struct tn_jrun *run, const struct tn_jargs *args)
+{
+    (void)run;
+    return args->self.type == TN_J_BOOL && args->self.boolean == args->how;
+}
 
 /* ---- with an argument ---- */
 
@@ -42,45 +34,35 @@ static struct tn_jvalue argument(const struct tn_jargs *args)
     return args->n ? args->items[0] : args->keywords[0].value;
 }
 
-#define COMPARE_TEST(name, op)                                                                     \
-    static bool test_##name(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)  \
-    {                                                                                              \
-        return tn_jrun_compare(run, op, v, argument(args));                                        \
-    }
-
-COMPARE_TEST(eq, TN_OP_EQ)
-COMPARE_TEST(ne, TN_OP_NE)
-COMPARE_TEST(lt, TN_OP_LT)
-COMPARE_TEST(le, TN_OP_LE)
-COMPARE_TEST(gt, TN_OP_GT)
-COMPARE_TEST(ge, TN_OP_GE)
-COMPARE_TEST(in, TN_OP_IN)
-
-static bool test_divisibleby(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
+static bool test_compare(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    struct tn_jvalue rest = tn_jrun_binary(run, TN_OP_MOD, v, argument(args));
+    return tn_jrun_compare(run, (enum tn_joperator)args->how, args->self, argument(args));
+}
+
+static bool test_divisibleby(struct tn_jrun *run, const struct tn_jargs *args)
+{
+    struct tn_jvalue rest = tn_jrun_binary(run, TN_OP_MOD, args->self, argument(args));
     return run->status == TERN_OK && tn_j_is_number(rest) && tn_j_real(rest) == 0;
 }
 
-static bool test_even(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
+static bool test_even(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    const struct tn_jargs two = {.items = (struct tn_jvalue[]){tn_j_int(2)}, .n = 1};
-    (void)args;
-    return test_divisibleby(run, v, &two);
+    const struct tn_jargs two = {
+        .self = args->self, .items = (struct tn_jvalue[]){tn_j_int(2)}, .n = 1};
+    return test_divisibleby(run, &two);
 }
 
-static bool test_odd(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
+static bool test_odd(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    struct tn_jvalue rest = tn_jrun_binary(run, TN_OP_MOD, v, tn_j_int(2));
-    (void)args;
+    struct tn_jvalue rest = tn_jrun_binary(run, TN_OP_MOD, args->self, tn_j_int(2));
     return run->status == TERN_OK && tn_j_real(rest) == 1;
 }
 
 /* The same object; for numbers, strings and none: an equal value of the same type.  Each undefined
  * value is an object. */
-static bool test_sameas(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
+static bool test_sameas(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    struct tn_jvalue other = argument(args);
+    struct tn_jvalue v = args->self, other = argument(args);
     if (v.type != other.type || v.type == TN_J_UNDEFINED)
         return false;
     return v.type == TN_J_LIST || v.type == TN_J_TUPLE ? v.list == other.list
@@ -96,31 +78,27 @@ static bool has_case(struct tn_jrun *run, struct tn_jvalue v, const char *method
     return run->status == TERN_OK && tn_j_is_true(tn_jrun_method(run, &call, &none));
 }
 
-static bool test_lower(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
+static bool test_lower(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
-    return has_case(run, v, "islower");
+    return has_case(run, args->self, "islower");
 }
 
-static bool test_upper(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
+static bool test_upper(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    (void)args;
-    return has_case(run, v, "isupper");
+    return has_case(run, args->self, "isupper");
 }
 
-static bool test_filter(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
+static bool test_filter(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    const struct tn_jstring *name = tn_jrun_string(run, v, "the name of a filter");
-    (void)args;
+    const struct tn_jstring *name = tn_jrun_string(run, args->self, "the name of a filter");
     return tn_jrun_has_filter((struct tn_jname){name->bytes, name->n});
 }
 
 static bool has_test(struct tn_jname name);
 
-static bool test_test(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
+static bool test_test(struct tn_jrun *run, const struct tn_jargs *args)
 {
-    const struct tn_jstring *name = tn_jrun_string(run, v, "the name of a test");
-    (void)args;
+    const struct tn_jstring *name = tn_jrun_string(run, args->self, "the name of a test");
     return has_test((struct tn_jname){name->bytes, name->n});
 }
 
@@ -130,45 +108,47 @@ static const struct test {
     const char *name;
     test_fn *call;
     uint32_t n_arguments;
+    int how;
 } tests[] = {
-    {"defined", test_defined, 0},
-    {"undefined", test_undefined, 0},
-    {"none", test_none, 0},
-    {"boolean", test_boolean, 0},
-    {"true", test_true, 0},
-    {"false", test_false, 0},
-    {"integer", test_integer, 0},
-    {"float", test_float, 0},
-    {"number", test_number, 0},
-    {"string", test_string, 0},
-    {"mapping", test_mapping, 0},
-    {"sequence", test_sequence, 0},
-    {"iterable", test_iterable, 0},
-    {"callable", test_callable, 0},
-    {"eq", test_eq, 1},
-    {"==", test_eq, 1},
-    {"equalto", test_eq, 1},
-    {"ne", test_ne, 1},
-    {"!=", test_ne, 1},
-    {"lt", test_lt, 1},
-    {"<", test_lt, 1},
-    {"lessthan", test_lt, 1},
-    {"le", test_le, 1},
-    {"<=", test_le, 1},
-    {"gt", test_gt, 1},
-    {">", test_gt, 1},
-    {"greaterthan", test_gt, 1},
-    {"ge", test_ge, 1},
-    {">=", test_ge, 1},
-    {"in", test_in, 1},
-    {"divisibleby", test_divisibleby, 1},
-    {"even", test_even, 0},
-    {"odd", test_odd, 0},
-    {"sameas", test_sameas, 1},
-    {"lower", test_lower, 0},
-    {"upper", test_upper, 0},
-    {"filter", test_filter, 0},
-    {"test", test_test, 0},
+    {"defined", test_type, 0, ~TYPE(UNDEFINED)},
+    {"undefined", test_type, 0, TYPE(UNDEFINED)},
+    {"none", test_type, 0, TYPE(NONE)},
+    {"boolean", test_type, 0, TYPE(BOOL)},
+    {"true", test_boolean, 0, true},
+    {"false", test_boolean, 0, false},
+    {"integer", test_type, 0, TYPE(INT)},
+    {"float", test_type, 0, TYPE(FLOAT)},
+    {"number", test_type, 0, NUMBERS},
+    {"string", test_type, 0, TYPE(STRING)},
+    {"mapping", test_type, 0, TYPE(DICT)},
+    {"sequence", test_type, 0, SEQUENCES},
+    {"iterable", test_type, 0, SEQUENCES | TYPE(LOOP) | TYPE(ITERATOR)},
+    /* Jinja2 calls an undefined value callable; the call then fails. */
+    {"callable", test_type, 0, CALLABLES},
+    {"eq", test_compare, 1, TN_OP_EQ},
+    {"==", test_compare, 1, TN_OP_EQ},
+    {"equalto", test_compare, 1, TN_OP_EQ},
+    {"ne", test_compare, 1, TN_OP_NE},
+    {"!=", test_compare, 1, TN_OP_NE},
+    {"lt", test_compare, 1, TN_OP_LT},
+    {"<", test_compare, 1, TN_OP_LT},
+    {"lessthan", test_compare, 1, TN_OP_LT},
+    {"le", test_compare, 1, TN_OP_LE},
+    {"<=", test_compare, 1, TN_OP_LE},
+    {"gt", test_compare, 1, TN_OP_GT},
+    {">", test_compare, 1, TN_OP_GT},
+    {"greaterthan", test_compare, 1, TN_OP_GT},
+    {"ge", test_compare, 1, TN_OP_GE},
+    {">=", test_compare, 1, TN_OP_GE},
+    {"in", test_compare, 1, TN_OP_IN},
+    {"divisibleby", test_divisibleby, 1, 0},
+    {"even", test_even, 0, 0},
+    {"odd", test_odd, 0, 0},
+    {"sameas", test_sameas, 1, 0},
+    {"lower", test_lower, 0, 0},
+    {"upper", test_upper, 0, 0},
+    {"filter", test_filter, 0, 0},
+    {"test", test_test, 0, 0},
 };
 
 static const struct test *find_test(struct tn_jname name)
@@ -195,5 +175,8 @@ bool tn_jrun_test(struct tn_jrun *run, struct tn_jname name, struct tn_jvalue v,
     else if (args->n + args->n_keywords != test->n_arguments)
         tn_jrun_fail(run, TERN_USAGE, "the test \"%.*s\" takes %u arguments, not %zu", n_name,
                      name.text, test->n_arguments, args->n + args->n_keywords);
-    return test && run->status == TERN_OK && test->call(run, v, args);
+    if (run->status != TERN_OK)
+        return false;
+    const struct tn_jargs own = tn_jargs_for(v, test->how, args);
+    return test->call(run, &own);
 }
