@@ -56,9 +56,7 @@ tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const cha
 bool tn_argument_is_model(const char *argument);
 void tn_close(struct tn_opened *opened);
 
-/* True if Ctrl-C was pressed or the system requests the program to end. */
-bool tn_stop_requested(void);
-/* The same for should_stop callbacks of any thread. */
+/* tn_stop_requested for should_stop callbacks of any thread. */
 bool tn_stop_callback(void *arg);
 /* The same for the main thread, called every few milliseconds: also shows progress that is due
  * (progress.h). */

@@ -13,6 +13,7 @@
 #include "json_io.h"
 #include "line_queue.h"
 #include "output.h"
+#include "plat/plat.h"
 #include "prompt.h"
 
 struct jsonl {

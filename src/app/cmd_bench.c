@@ -14,6 +14,7 @@
 #include "idlist.h"
 #include "json_io.h"
 #include "output.h"
+#include "plat/plat.h"
 #include "progress.h"
 #include "tern/measure.h"
 #include "tern/plan.h"

@@ -11,6 +11,7 @@
 #include "json_io.h"
 #include "output.h"
 #include "passages.h"
+#include "plat/plat.h"
 #include "progress.h"
 #include "prompt.h"
 

@@ -6,11 +6,6 @@
 #include "plat/plat.h"
 #include "progress.h"
 
-bool tn_stop_requested(void)
-{
-    return tn_interrupt_count() > 0 || tn_terminate_requested();
-}
-
 bool tn_stop_callback(void *arg)
 {
     (void)arg;

@@ -76,11 +76,6 @@ tern_status tn_pull_fail_interrupted(struct tern_error *err)
     return tn_fail(err, TERN_INTERRUPTED, "interrupted; the same command continues the download");
 }
 
-bool tn_pull_is_interrupted(void)
-{
-    return tn_interrupt_count() > 0 || tn_terminate_requested();
-}
-
 static enum tn_failure failure_of(int exit_code)
 {
     static const struct {
@@ -110,10 +105,10 @@ static const char *without_code(const char *text)
     return bracket && bracket[1] == ' ' ? bracket + 2 : text;
 }
 
-static tern_status finish_transfer(struct tn_transfer *transfer, struct tern_error *err)
+tern_status tn_transfer_close(struct tn_transfer *transfer, struct tern_error *err)
 {
     char text[256];
-    if (tn_pull_is_interrupted()) {
+    if (tn_stop_requested()) {
         tn_transfer_abort(transfer);
         return tn_pull_fail_interrupted(err);
     }
@@ -124,7 +119,7 @@ static tern_status finish_transfer(struct tn_transfer *transfer, struct tern_err
     transfer->failure = failure_of(code);
     if (code == 0)
         return tn_ok(err);
-    if (tn_pull_is_interrupted()) /* curl got the Ctrl-C first */
+    if (tn_stop_requested()) /* curl got the Ctrl-C first */
         return tn_pull_fail_interrupted(err);
     if (text[0])
         return tn_fail(err, TERN_NETWORK, "curl: %s (code %d)", without_code(text), code);
@@ -139,7 +134,7 @@ static tern_status read_head(struct tn_transfer *transfer, struct tern_error *er
             tn_process_read(transfer->process, transfer->buffer + transfer->n_buffered,
                             TN_RESPONSE_HEAD_MAX_BYTES - transfer->n_buffered);
         if (n == 0) {
-            status = finish_transfer(transfer, err);
+            status = tn_transfer_close(transfer, err);
             if (status == TERN_OK) {
                 transfer->failure = TN_FAILURE_TRANSIENT;
                 status = tn_fail(err, TERN_NETWORK, "the server sent no complete answer");
@@ -191,11 +186,6 @@ size_t tn_transfer_read(struct tn_transfer *transfer, void *dst, size_t n)
     memcpy(dst, transfer->buffer + transfer->n_taken, n);
     transfer->n_taken += n;
     return n;
-}
-
-tern_status tn_transfer_close(struct tn_transfer *transfer, struct tern_error *err)
-{
-    return finish_transfer(transfer, err);
 }
 
 void tn_transfer_abort(struct tn_transfer *transfer)

@@ -36,8 +36,6 @@ struct tn_buf;
 tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
                            struct tern_error *err);
 
-/* Whether the user or the system requests the program to end. */
-bool tn_pull_is_interrupted(void);
 /* TERN_INTERRUPTED, with the advice to repeat the command. */
 tern_status tn_pull_fail_interrupted(struct tern_error *err);
 

@@ -41,8 +41,8 @@ static tern_status hash_bytes(struct download *d, struct tn_file *file, uint64_t
         piece ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory to read \"%s\"", d->part);
     while (status == TERN_OK && d->n_done < n_bytes) {
         const size_t n = (size_t)TN_MIN(n_bytes - d->n_done, PIECE_BYTES);
-        status = tn_pull_is_interrupted() ? tn_pull_fail_interrupted(err)
-                                          : tn_file_read_at(file, d->n_done, piece, n, err);
+        status = tn_stop_requested() ? tn_pull_fail_interrupted(err)
+                                     : tn_file_read_at(file, d->n_done, piece, n, err);
         if (status == TERN_OK) {
             tn_sha256_update(&d->sha, piece, n);
             d->n_done += n;

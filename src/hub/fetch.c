@@ -218,9 +218,9 @@ static bool wait_to_retry(const struct tn_hub *hub, uint32_t seconds,
     if (hub->on_retry && why)
         hub->on_retry(why, seconds);
     const uint64_t end = tn_now_ns() + (uint64_t)seconds * 1000000000u;
-    while (tn_now_ns() < end && !tn_pull_is_interrupted())
+    while (tn_now_ns() < end && !tn_stop_requested())
         tn_wait_on(&never, 0, 100000000u);
-    return !tn_pull_is_interrupted();
+    return !tn_stop_requested();
 }
 
 tern_status tn_fetch(const struct tn_hub *hub, const char *url, const char *repository,

@@ -287,6 +287,8 @@ void tn_interrupt_clear(void);
 uint64_t tn_interrupt_last_ns(void);
 /* Signal number of a SIGTERM or SIGHUP that arrived, else 0. */
 int tn_terminate_requested(void);
+/* Whether Ctrl-C, SIGTERM or SIGHUP arrived and is not cleared. */
+bool tn_stop_requested(void);
 /* Ends the process as the signal would have (130 and so on for the shell). */
 _Noreturn void tn_exit_by_signal(int signal_number);
 

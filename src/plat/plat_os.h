@@ -42,8 +42,6 @@ bool tn_os_regions_hold(const void *address);
 bool tn_os_note_interrupt(void);
 /* Records SIGTERM, SIGHUP, or the system's equivalent. */
 void tn_os_note_termination(int signal_number);
-/* Whether one of them arrived and is not cleared. */
-bool tn_os_is_interrupted(void);
 
 /* ---- errors ---- */
 

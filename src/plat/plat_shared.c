@@ -96,7 +96,7 @@ void tn_os_note_termination(int signal_number)
     atomic_store(&terminate_signal, signal_number);
 }
 
-bool tn_os_is_interrupted(void)
+bool tn_stop_requested(void)
 {
     return tn_interrupt_count() > 0 || tn_terminate_requested();
 }

@@ -156,7 +156,7 @@ bool tn_posix_wait_readable(int fd)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, &old);
-    while (!tn_os_is_interrupted() && fd < FD_SETSIZE) {
+    while (!tn_stop_requested() && fd < FD_SETSIZE) {
         fd_set fds;
         FD_ZERO(&fds);
         FD_SET(fd, &fds);
@@ -164,5 +164,5 @@ bool tn_posix_wait_readable(int fd)
             break;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return !tn_os_is_interrupted();
+    return !tn_stop_requested();
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "plat/plat.h"
 #include "plat/plat_os.h"
 #include "plat/posix.h"
 #include "plat/terminal.h"
@@ -24,7 +25,7 @@ void tn_terminal_note_interrupt(void)
 /* A flag that a handler set, as an event; TIMEOUT: none. */
 static enum tn_terminal_event take_flag(void)
 {
-    if (tn_os_is_interrupted())
+    if (tn_stop_requested())
         return TN_TERMINAL_INTERRUPT;
     if (tn_posix_terminal_take_resumed())
         return TN_TERMINAL_RESUMED;
@@ -82,7 +83,7 @@ enum tn_terminal_event tn_terminal_read(void *dst, size_t n, uint32_t timeout_ms
             return TN_TERMINAL_BYTES;
         }
         if (n_got == 0 ? has_hung_up() : errno == EIO)
-            return tn_os_is_interrupted() ? TN_TERMINAL_INTERRUPT : TN_TERMINAL_END;
+            return tn_stop_requested() ? TN_TERMINAL_INTERRUPT : TN_TERMINAL_END;
         if (n_got < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) {
             tn_os_fail(err, TERN_INPUT, "the terminal", "read failed", (unsigned long)errno);
             return TN_TERMINAL_FAILED;

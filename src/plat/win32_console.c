@@ -214,7 +214,7 @@ static enum tn_os_read read_console(HANDLE console, char *dst, size_t n_dst, siz
             return TN_OS_READ_FAILED;
         /* Ctrl-C ends the read without input; its handler runs on another thread, perhaps later. */
         if (n_wide == 0 && GetLastError() == ERROR_OPERATION_ABORTED) {
-            for (int i = 0; i < 100 && !tn_os_is_interrupted(); i++)
+            for (int i = 0; i < 100 && !tn_stop_requested(); i++)
                 Sleep(1);
             return TN_OS_READ_INTERRUPTED;
         }
@@ -238,7 +238,7 @@ enum tn_os_read tn_os_stream_read(tn_os_stream stream, const char *name, void *d
     HANDLE handle = (HANDLE)stream;
     DWORD n = 0, mode;
     *n_read = 0;
-    if (tn_os_is_interrupted())
+    if (tn_stop_requested())
         return TN_OS_READ_INTERRUPTED;
     if (GetConsoleMode(handle, &mode)) {
         enum tn_os_read result = read_console(handle, dst, n_bytes, n_read);

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "plat/plat_os.h"
+#include "plat/plat.h"
 #include "plat/process.h"
 
 #define PIPE_BYTES (1u << 20)
@@ -149,7 +149,7 @@ static size_t read_some(HANDLE pipe, void *dst, size_t n)
 size_t tn_process_read(struct tn_process *process, void *dst, size_t n)
 {
     DWORD n_available = 0;
-    while (!tn_os_is_interrupted() &&
+    while (!tn_stop_requested() &&
            PeekNamedPipe(process->output, NULL, 0, NULL, &n_available, NULL)) {
         if (n_available > 0)
             return read_some(process->output, dst, n);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "plat/plat.h"
 #include "plat/plat_os.h"
 #include "plat/terminal.h"
 
@@ -257,7 +258,7 @@ enum tn_terminal_event tn_terminal_read(void *dst, size_t n, uint32_t timeout_ms
     *n_read = 0;
     uint32_t waited_ms = 0;
     while (typed.next == typed.n) {
-        if (tn_os_is_interrupted())
+        if (tn_stop_requested())
             return TN_TERMINAL_INTERRUPT;
         const uint32_t slice_ms = TN_MIN(timeout_ms - TN_MIN(waited_ms, timeout_ms), LOOK_MS);
         typed.next = typed.n = 0;
