@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Copies members of JSON objects, and searches arrays.  jansson's json_copy, json_deep_copy and
- * json_object_update_missing omit members without an error when memory runs out.
+ * Reads and copies members of JSON objects, and searches arrays.  jansson's json_copy,
+ * json_deep_copy and json_object_update_missing omit members without an error when memory runs out.
  */
 #ifndef TN_JSON_OBJECT_H
 #define TN_JSON_OBJECT_H
@@ -9,6 +9,13 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
+
+/* A member that is present and not null, or NULL. */
+static inline const json_t *tn_json_member(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return value && !json_is_null(value) ? value : NULL;
+}
 
 /* Adds the members of `from` whose names `object` lacks; the values are shared.  `from` may be
  * NULL: no members.  false: `object` is NULL, or out of memory, and some may have been added. */

@@ -14,6 +14,7 @@
 #include "base/date.h"
 #include "base/error.h"
 #include "base/json_load.h"
+#include "base/json_object.h"
 #include "tern/chat.h"
 #include "text/chat.h"
 
@@ -28,17 +29,10 @@ struct request {
 
 /* ---- reading ---- */
 
-/* The member if it is present and not null. */
-static const json_t *member(const json_t *object, const char *key)
-{
-    const json_t *m = json_object_get(object, key);
-    return m && !json_is_null(m) ? m : NULL;
-}
-
 static tern_status read_token(const char **out, const struct request *r, const char *key,
                               struct tern_error *err)
 {
-    const json_t *m = member(r->object, key);
+    const json_t *m = tn_json_member(r->object, key);
     if (m && !json_is_string(m))
         return tn_fail(err, TERN_USAGE, "\"%s\" must be a string", key);
     if (m)
@@ -92,11 +86,11 @@ static bool has_content(const json_t *item)
 {
     static const char *const instead[] = {"tool_calls", "reasoning_content", "reasoning",
                                           "thinking"};
-    const json_t *content = member(item, "content");
+    const json_t *content = tn_json_member(item, "content");
     if (content)
         return json_is_string(content) || json_is_array(content) || json_is_object(content);
     for (size_t i = 0; i < TN_COUNT_OF(instead); i++)
-        if (member(item, instead[i]))
+        if (tn_json_member(item, instead[i]))
             return true;
     return false;
 }
@@ -122,8 +116,8 @@ static tern_status check_messages(const struct request *r, struct tern_error *er
 
 static tern_status read_object(struct request *r, struct tern_error *err)
 {
-    const json_t *prompt = member(r->object, "add_generation_prompt");
-    const json_t *kwargs = member(r->object, "kwargs");
+    const json_t *prompt = tn_json_member(r->object, "add_generation_prompt");
+    const json_t *kwargs = tn_json_member(r->object, "kwargs");
     r->messages = json_object_get(r->object, "messages");
     if (prompt && !json_is_boolean(prompt))
         return tn_fail(err, TERN_USAGE, "\"add_generation_prompt\" must be true or false");
@@ -228,12 +222,12 @@ static struct tn_jvalue to_value(struct tn_pool *pool, const json_t *json)
 static struct tn_jvalue make_context(struct tn_pool *pool, const struct request *r)
 {
     static const char *const optional[] = {"tools", "documents"};
-    const json_t *kwargs = member(r->object, "kwargs");
+    const json_t *kwargs = tn_json_member(r->object, "kwargs");
     struct tn_jvalue context = kwargs ? to_value(pool, kwargs) : tn_j_dict(pool, TN_J_DICT);
     bool is_good = json_object_get(kwargs, "messages") ||
                    put(pool, context, "messages", 8, array_value(pool, r->messages, true));
     for (size_t i = 0; i < TN_COUNT_OF(optional) && is_good; i++) {
-        const json_t *given = member(r->object, optional[i]);
+        const json_t *given = tn_json_member(r->object, optional[i]);
         is_good = json_object_get(kwargs, optional[i]) ||
                   put(pool, context, optional[i], strlen(optional[i]),
                       given ? to_value(pool, given) : tn_j_none());
@@ -267,7 +261,7 @@ static const char *foreign_member(const json_t *item)
 {
     static const char *const names[] = {"tool_calls", "reasoning_content"};
     for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
-        const json_t *m = member(item, names[i]);
+        const json_t *m = tn_json_member(item, names[i]);
         if (m && !(json_is_array(m) && json_array_size(m) == 0))
             return names[i];
     }
@@ -299,7 +293,7 @@ static tern_status render_plain(const struct tern_chat_template *t, const struct
 {
     size_t n = json_array_size(r->messages);
     tern_status status = TERN_OK;
-    if (member(r->object, "tools") || json_object_size(member(r->object, "kwargs")))
+    if (tn_json_member(r->object, "tools") || json_object_size(tn_json_member(r->object, "kwargs")))
         return tn_fail(err, TERN_USAGE,
                        "a built-in template supports neither tools nor settings; the model's own "
                        "template, or --template FILE, may");

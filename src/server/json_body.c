@@ -110,12 +110,6 @@ json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_json_wide *seed
     return NULL;
 }
 
-const json_t *tn_json_member(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return value && !json_is_null(value) ? value : NULL;
-}
-
 static bool is_word(const json_t *value, const char *word)
 {
     const char *text = json_string_value(value);

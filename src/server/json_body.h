@@ -16,6 +16,7 @@
 
 #include "base/compiler.h"
 #include "base/json_load.h"
+#include "base/json_object.h"
 #include "tern/tokenizer.h"
 
 /* The reason for refusing a request. */
@@ -42,8 +43,6 @@ size_t tn_json_body_bound(const char *bytes, size_t n);
 json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_json_wide *seed,
                           struct tn_refusal *r);
 
-/* A member that is present and not null, or NULL. */
-const json_t *tn_json_member(const json_t *object, const char *key);
 /* Does its "type" equal this word? */
 bool tn_json_has_type(const json_t *object, const char *type);
 /* Does its "role"? */
