@@ -5,6 +5,7 @@
  * Each file adds its name, size, modification time and first 64 KiB, where the headers of GGUF and
  * safetensors files are. The path is not hashed: a source that was moved keeps its hash.
  */
+#include "base/text_match.h"
 #include "tern/inspect.h"
 
 #include <stdio.h>
@@ -54,11 +55,6 @@ static void free_names(struct names *names)
     tn_free(names->items);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* `name` is hashed instead of the path. */
 static tern_status add_file(XXH3_state_t *state, const char *path, const char *name,
                             struct tern_error *err)
@@ -106,7 +102,7 @@ static tern_status add_folder(XXH3_state_t *state, const char *path, struct tern
     if (names.failed)
         status = tn_fail(err, TERN_MEMORY, "no memory for the names of files in \"%s\"", path);
     if (names.n)
-        qsort(names.items, names.n, sizeof *names.items, by_name);
+        qsort(names.items, names.n, sizeof *names.items, tn_text_compare);
     for (size_t i = 0; i < names.n && status == TERN_OK; i++)
         status = add_if_there(state, path, names.items[i], err);
     free_names(&names);

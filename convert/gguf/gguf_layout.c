@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "convert/gguf/gguf.h"
 
 static uint64_t padded(const struct tn_gguf_part *part, uint64_t n)
@@ -176,11 +177,6 @@ static tern_status check_tensor(struct tn_gguf_part *part, uint32_t i, struct te
     return fits(part, i, t->bytes) ? TERN_OK : fail_place(part, i, t->bytes, err);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static tern_status check_names(const struct tn_gguf_part *part, struct tern_error *err)
 {
     const uint32_t n = part->n_tensors;
@@ -190,7 +186,7 @@ static tern_status check_names(const struct tn_gguf_part *part, struct tern_erro
     for (uint32_t i = 0; i < n; i++)
         names[i] = part->tensors[i].name;
     if (n)
-        qsort(names, n, sizeof *names, compare_names);
+        qsort(names, n, sizeof *names, tn_text_compare);
     tern_status status = TERN_OK;
     for (uint32_t i = 1; i < n && status == TERN_OK; i++)
         if (strcmp(names[i - 1], names[i]) == 0)

@@ -50,6 +50,11 @@ bool tn_text_is_one_of(const char *word, const char *const *list, size_t n)
     return false;
 }
 
+int tn_text_compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 size_t tn_text_find(const char *text, size_t n, size_t at, const char *word)
 {
     const size_t n_word = strlen(word);

@@ -20,6 +20,8 @@ size_t tn_text_trimmed(const char *text, size_t n);
 size_t tn_text_n_stem(const char *text, const char *ending);
 /* Is it one of the n words of the list? */
 bool tn_text_is_one_of(const char *word, const char *const *list, size_t n);
+/* strcmp of two elements of an array of texts, for qsort. */
+int tn_text_compare(const void *a, const void *b);
 /* Offset of the first occurrence of `word` at or after `at`; n: none. */
 size_t tn_text_find(const char *text, size_t n, size_t at, const char *word);
 /* Bytes at the end, as many as possible, that may be the start of `word`, which is not complete. */

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/text_match.h"
 #include "base/utf8.h"
 #include "grammar/dfa.h"
 #include "grammar/regex.h"
@@ -407,11 +408,6 @@ static void add_branches(struct others *o, struct branch b)
     add_free(o, b.state, next, TN_LAST_CHARACTER);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 tern_status tn_string_rule_of_others(struct tern_grammar *g, bool is_name, uint32_t start,
                                      const json_t *object, struct tern_error *err)
 {
@@ -425,7 +421,7 @@ tern_status tn_string_rule_of_others(struct tern_grammar *g, bool is_name, uint3
         return tn_fail(err, TERN_MEMORY, "no memory for a grammar");
     for (void *i = json_object_iter(members); i; i = json_object_iter_next(members, i))
         o.names[n++] = json_object_iter_key(i);
-    qsort(o.names, n, sizeof *o.names, compare_names);
+    qsort(o.names, n, sizeof *o.names, tn_text_compare);
     b.state = is_name ? start : tn_grammar_text(g, start, "\"", 1);
     tn_grammar_end(g, o.end);
     add_free(&o, o.free, 1, TN_LAST_CHARACTER);

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/text_match.h"
 #include "plat/plat.h"
 #include "repl/grapheme.h"
 
@@ -103,16 +104,11 @@ static void add_files(struct tn_candidates *c, const char *word, size_t n)
 
 /* ---- the list ---- */
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static void sort_out(struct tn_candidates *c)
 {
     size_t n = 0;
     if (c->n_texts > 1)
-        qsort(c->texts, c->n_texts, sizeof *c->texts, compare);
+        qsort(c->texts, c->n_texts, sizeof *c->texts, tn_text_compare);
     for (size_t i = 0; i < c->n_texts; i++) {
         if (n > 0 && strcmp(c->texts[n - 1], c->texts[i]) == 0)
             tn_free(c->texts[i]);

@@ -65,22 +65,15 @@ static bool always_breaks(uint32_t before, uint32_t after)
                                             &state);
 }
 
-static size_t point_start(const char *text, size_t pos)
-{
-    while (pos > 0 && ((unsigned char)text[pos] & 0xC0) == 0x80)
-        pos--;
-    return pos;
-}
-
 size_t tn_grapheme_certain(const char *text, size_t n, size_t pos)
 {
     uint32_t before, after;
     if (pos >= n)
         return n == 0 ? 0 : tn_grapheme_certain(text, n, n - 1);
-    pos = point_start(text, pos);
+    pos = tn_utf8_cut(text, pos);
     (void)point_at(text, n, pos, &after);
     while (pos > 0) {
-        const size_t previous = point_start(text, pos - 1);
+        const size_t previous = tn_utf8_cut(text, pos - 1);
         (void)point_at(text, n, previous, &before);
         if (always_breaks(before, after))
             break;
