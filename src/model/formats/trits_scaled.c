@@ -51,43 +51,35 @@ static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
     tn_unpack_row_f32(dst, &w->t, row);
 }
 
-#define SCALE_KINDS (1u << TERN_SCALE_COL_GROUP | 1u << TERN_SCALE_COL_GROUP_F16)
+/* What the formats for all precisions of the input share. */
+#define T2_SCALED                                                                                  \
+    .layout = TERN_LAYOUT_T2,                                                                      \
+    .scale_kinds = 1u << TERN_SCALE_COL_GROUP | 1u << TERN_SCALE_COL_GROUP_F16,                    \
+    .bind = tn_bind_ternary, .unpack_row = unpack_row, .find_bad = tn_find_code3
 
 static const struct tn_format t2_f32 = {
-    .layout = TERN_LAYOUT_T2,
-    .scale_kinds = SCALE_KINDS,
+    T2_SCALED,
     .act = TN_ACT_F32,
-    .bind = tn_bind_ternary,
     .mul_one = mul_f32,
     .mul_panel = mul_f32,
-    .unpack_row = unpack_row,
-    .find_bad = tn_find_code3,
 };
 
 static const struct tn_format t2_x8 = {
-    .layout = TERN_LAYOUT_T2,
-    .scale_kinds = SCALE_KINDS,
+    T2_SCALED,
     .act = TN_ACT_X8,
-    .bind = tn_bind_ternary,
     .mul_one = mul_x8_few,
     .mul_few = mul_x8_few,
     .mul_panel = mul_x8,
     .n_few = TN_X8_FEW,
-    .unpack_row = unpack_row,
-    .find_bad = tn_find_code3,
 };
 
 const struct tn_format tn_format_t2_x16 = {
-    .layout = TERN_LAYOUT_T2,
-    .scale_kinds = SCALE_KINDS,
+    T2_SCALED,
     .act = TN_ACT_X16,
-    .bind = tn_bind_ternary,
     .mul_one = mul_x16_few,
     .mul_few = mul_x16_few,
     .mul_panel = mul_x16,
     .n_few = TN_X16_FEW,
-    .unpack_row = unpack_row,
-    .find_bad = tn_find_code3,
     .exact = &t2_f32,
     .coarse = &t2_x8,
 };

@@ -115,59 +115,45 @@ static uint64_t find_bad(const void *data, uint64_t n_bytes, const struct tern_f
     return n_bytes;
 }
 
+/* What all formats of the layout share. */
+#define T5                                                                                         \
+    .layout = TERN_LAYOUT_T5, .bind = tn_bind_ternary, .unpack_row = unpack_row,                   \
+    .row_bytes = row_bytes, .find_bad = find_bad
+#define T5_SCALED                                                                                  \
+    T5, .scale_kinds = 1u << TERN_SCALE_COL_GROUP | 1u << TERN_SCALE_COL_GROUP_F16
+
 const struct tn_format tn_format_t5_i8 = {
-    .layout = TERN_LAYOUT_T5,
+    T5,
     .scale_kinds = 1u << TERN_SCALE_TENSOR,
     .act = TN_ACT_I8,
-    .bind = tn_bind_ternary,
     .mul_one = mul_i8_one,
     .mul_panel = mul_i8,
-    .unpack_row = unpack_row,
     .lut_bytes = tn_t2_lut_bytes,
-    .row_bytes = row_bytes,
-    .find_bad = find_bad,
 };
 
-#define SCALE_KINDS (1u << TERN_SCALE_COL_GROUP | 1u << TERN_SCALE_COL_GROUP_F16)
-
 static const struct tn_format t5_f32 = {
-    .layout = TERN_LAYOUT_T5,
-    .scale_kinds = SCALE_KINDS,
+    T5_SCALED,
     .act = TN_ACT_F32,
-    .bind = tn_bind_ternary,
     .mul_one = mul_f32,
     .mul_panel = mul_f32,
-    .unpack_row = unpack_row,
-    .row_bytes = row_bytes,
-    .find_bad = find_bad,
 };
 
 static const struct tn_format t5_x8 = {
-    .layout = TERN_LAYOUT_T5,
-    .scale_kinds = SCALE_KINDS,
+    T5_SCALED,
     .act = TN_ACT_X8,
-    .bind = tn_bind_ternary,
     .mul_one = mul_x8_few,
     .mul_few = mul_x8_few,
     .mul_panel = mul_x8,
     .n_few = TN_X8_FEW,
-    .unpack_row = unpack_row,
-    .row_bytes = row_bytes,
-    .find_bad = find_bad,
 };
 
 const struct tn_format tn_format_t5_x16 = {
-    .layout = TERN_LAYOUT_T5,
-    .scale_kinds = SCALE_KINDS,
+    T5_SCALED,
     .act = TN_ACT_X16,
-    .bind = tn_bind_ternary,
     .mul_one = mul_x16_few,
     .mul_few = mul_x16_few,
     .mul_panel = mul_x16,
     .n_few = TN_X16_FEW,
-    .unpack_row = unpack_row,
-    .row_bytes = row_bytes,
-    .find_bad = find_bad,
     .exact = &t5_f32,
     .coarse = &t5_x8,
 };
