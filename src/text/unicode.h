@@ -24,32 +24,35 @@ enum tn_char_class {
     TN_CHAR_SPACE = 3,  /* \s: White_Space */
 };
 
-/* TN_CHAR_OTHER for TN_NOT_UTF8. */
-static inline enum tn_char_class tn_char_class(uint32_t c)
+/* Properties independent of the class and of each other; the class takes bits 0 and 1. */
+enum tn_char_flag {
+    TN_CHAR_PUNCTUATION = 4,     /* \p{P} */
+    /* the reference's Punctuation: ASCII punctuation, and P of Unicode 8 */
+    TN_CHAR_OLD_PUNCTUATION = 8,
+    TN_CHAR_WORD = 16,           /* \w */
+    TN_CHAR_MARK = 32,           /* \p{M} */
+    TN_CHAR_CAPITAL = 64,        /* \p{Lu}, \p{Lt} */
+    TN_CHAR_SMALL = 128,         /* \p{Ll} */
+    TN_CHAR_SYMBOL = 256,        /* \p{S} */
+};
+
+/* Class and flags; TN_CHAR_OTHER for TN_NOT_UTF8. */
+static inline uint32_t tn_char_properties(uint32_t c)
 {
     if (c >= 0x110000)
         return TN_CHAR_OTHER;
-    uint8_t bits = tn_unicode_class_bits[tn_unicode_block[c >> 8]][(c & 0xFF) >> 2];
-    return (enum tn_char_class)(bits >> (c & 3) * 2 & 3);
+    const uint8_t pair = tn_unicode_kinds[tn_unicode_block[c >> 8]][(c & 0xFF) >> 1];
+    return tn_unicode_properties[pair >> (c & 1) * 4 & 15];
 }
 
-/* Properties independent of the class and of each other. */
-enum tn_char_flag {
-    TN_CHAR_PUNCTUATION = 1,     /* \p{P} */
-    /* the reference's Punctuation: ASCII punctuation, and P of Unicode 8 */
-    TN_CHAR_OLD_PUNCTUATION = 2,
-    TN_CHAR_WORD = 4,            /* \w */
-    TN_CHAR_MARK = 8,            /* \p{M} */
-    TN_CHAR_CAPITAL = 16,        /* \p{Lu}, \p{Lt} */
-    TN_CHAR_SMALL = 32,          /* \p{Ll} */
-    TN_CHAR_SYMBOL = 64,         /* \p{S} */
-};
+static inline enum tn_char_class tn_char_class(uint32_t c)
+{
+    return (enum tn_char_class)(tn_char_properties(c) & 3);
+}
 
 static inline bool tn_char_is(uint32_t c, enum tn_char_flag flag)
 {
-    if (c >= 0x110000)
-        return false;
-    return tn_unicode_flag_bits[tn_unicode_flag_block[c >> 8]][c & 0xFF] & flag;
+    return tn_char_properties(c) & flag;
 }
 
 /* Is the text in NFC already?  An invalid byte is a starter. */

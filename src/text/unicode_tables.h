@@ -9,13 +9,11 @@
 
 #include <stdint.h>
 
-/* 2-bit classes: code point c is in bits 2 * (c % 4) of byte c % 256 / 4. */
+/* The kind of code point c is in bits 4 * (c % 2) of byte c % 256 / 2.  Code points of a kind share
+ * their class and flags (unicode.h). */
 extern const uint8_t tn_unicode_block[0x110000 / 256];
-extern const uint8_t tn_unicode_class_bits[][64];
-
-/* Flags: code point c is in byte c % 256. */
-extern const uint8_t tn_unicode_flag_block[0x110000 / 256];
-extern const uint8_t tn_unicode_flag_bits[][256];
+extern const uint8_t tn_unicode_kinds[][128];
+extern const uint16_t tn_unicode_properties[16];
 
 /* Canonical combining class.  0: NFC neither changes the character nor joins it to the preceding
  * one; TN_STARTER_TOUCHED: a starter for which that is false. */
