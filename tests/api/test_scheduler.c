@@ -253,7 +253,7 @@ static void logits_can_be_adjusted(void **state)
             assert_true(event->logprobs[0].logprob < -0.01f);
         }
         if (event->request == dead && event->kind == TERN_EVENT_END)
-            assert_int_equal(event->status, TERN_INTERNAL);
+            assert_int_equal(event->status, TERN_USAGE);
     }
     assert_int_equal(n, 10);
     tern_scheduler_free(s);
