@@ -88,10 +88,9 @@ static struct rule *read_name(struct parser *p)
 {
     char name[TN_GBNF_MAX_NAME + 1];
     struct rule rule = {.name = p->text.at, .n = tn_gbnf_name(&p->text)};
-    if (rule.n > TN_GBNF_MAX_NAME || n_rules(p) == MAX_RULES) {
-        tn_gbnf_refuse(&p->text, TERN_LIMIT, rule.name,
-                       "a name of more than %u bytes, or more than %u rules", TN_GBNF_MAX_NAME,
-                       MAX_RULES);
+    if (rule.n > TN_GBNF_MAX_NAME) {
+        tn_gbnf_refuse(&p->text, TERN_LIMIT, rule.name, "a name of more than %u bytes",
+                       TN_GBNF_MAX_NAME);
         return NULL;
     }
     memcpy(name, rule.name, rule.n);
@@ -100,6 +99,10 @@ static struct rule *read_name(struct parser *p)
     const json_t *known = json_object_get(p->indices, name);
     if (known)
         return rule_at(p, (size_t)json_integer_value(known));
+    if (n_rules(p) == MAX_RULES) {
+        tn_gbnf_refuse(&p->text, TERN_LIMIT, rule.name, "more than %u rules", MAX_RULES);
+        return NULL;
+    }
     rule.start = tn_grammar_state(p->g);
     if (json_object_set_new(p->indices, name, json_integer((json_int_t)n_rules(p))) != 0 ||
         !tn_buf_append(&p->rules, (const char *)&rule, sizeof rule)) {

@@ -194,6 +194,26 @@ static void sizes_are_limited(void **state)
     check_limit("root ::= \"", "a", 1u << 20, "\"", "a grammar of 1048587 bytes");
 }
 
+static void rules_are_limited(void **state)
+{
+    (void)state;
+    for (unsigned n = 32768; n <= 32769; n++) {
+        struct tern_grammar *g;
+        struct tern_error err = {TERN_OK, ""};
+        struct tn_buf text = {0};
+        tn_buf_append_text(&text, "root ::= r2\n");
+        for (unsigned i = 2; i < n; i++)
+            tn_buf_printf(&text, "r%u ::= r%u\n", i, i + 1);
+        tn_buf_printf(&text, "r%u ::= \"a\"", n);
+        assert_int_equal(
+            tern_grammar_from_gbnf(&g, text.data, text.n_bytes, NULL, &err),
+            n > 32768 ? TERN_LIMIT : TERN_OK);
+        assert_true(n <= 32768 || strstr(err.detail, "more than 32768 rules"));
+        tern_grammar_free(g);
+        tn_buf_fini(&text);
+    }
+}
+
 static void expressions_match_whole_texts(void **state)
 {
     (void)state;
@@ -247,6 +267,7 @@ int main(void)
         cmocka_unit_test(recursion_nests_up_to_the_limit),
         cmocka_unit_test(mistakes_are_refused_with_the_position),
         cmocka_unit_test(sizes_are_limited),
+        cmocka_unit_test(rules_are_limited),
         cmocka_unit_test(expressions_match_whole_texts),
         cmocka_unit_test(a_preamble_comes_first),
     };
