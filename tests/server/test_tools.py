@@ -77,7 +77,7 @@ class Tools(serving.TestCase):
     def check_ollama(self, server):
         self.assertEqual(self.capabilities(server), ["completion", "tools"])
         body = {"model": "model0", "messages": ASK, "tools": TOOLS, "tool_choice": "required",
-                "options": {"num_predict": 100}}
+                "options": {"num_predict": 300, "seed": 1}}
         answer = self.post("/api/chat", dict(body, stream=False), server=server)
         call = answer["message"]["tool_calls"][0]["function"]
         self.assertIsInstance(call["arguments"], dict)
