@@ -218,7 +218,8 @@ static bool compile_parts(struct tn_task *task, struct tn_refusal *r)
 
 bool tn_answer_grammar_compile(struct tn_task *task, struct tn_refusal *r)
 {
-    const bool is_text = task->gen.output.kind >= TN_OUTPUT_GBNF;
-    return (is_text ? compile_format(task, r) : compile_parts(task, r)) &&
+    const enum tn_output_kind kind = task->gen.output.kind;
+    const bool has_parts = kind == TN_OUTPUT_TEXT || tn_output_is_json(kind);
+    return (has_parts ? compile_parts(task, r) : compile_format(task, r)) &&
            tn_body_hold(task->server, &task->request, tern_grammar_bytes(task->gen.grammar), r);
 }

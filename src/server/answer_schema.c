@@ -13,15 +13,11 @@
 
 /* ---- requests ---- */
 
-static bool is_json(enum tn_output_kind kind)
-{
-    return kind == TN_OUTPUT_OBJECT || kind == TN_OUTPUT_SCHEMA;
-}
-
 /* Sets the format.  One for JSON replaces another, as in llama.cpp. */
 static bool take(struct tn_gen *gen, struct tn_output output, struct tn_refusal *r)
 {
-    if (gen->is_structured && !(is_json(gen->output.kind) && is_json(output.kind)))
+    if (gen->is_structured &&
+        !(tn_output_is_json(gen->output.kind) && tn_output_is_json(output.kind)))
         return tn_refuse(r, 400, output.param, "\"%s\" and \"%s\": an answer has one format",
                          gen->output.param, output.param);
     gen->output = output;

@@ -26,6 +26,11 @@ enum tn_output_kind {
     TN_OUTPUT_CHOICE  /* a text of an array of strings */
 };
 
+static inline bool tn_output_is_json(enum tn_output_kind kind)
+{
+    return kind == TN_OUTPUT_OBJECT || kind == TN_OUTPUT_SCHEMA;
+}
+
 /* The requested output. */
 struct tn_output {
     enum tn_output_kind kind;
