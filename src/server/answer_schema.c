@@ -154,7 +154,7 @@ static bool read_structured_outputs(struct tn_gen *gen, const json_t *o, struct 
                                     "\"grammar\", or \"json_object\": true", param);
 }
 
-bool tn_gen_read_vllm_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+static bool read_vllm_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
     static const char param[] = "guided_json";
     const json_t *schema = tn_json_member(body, param);
@@ -168,6 +168,12 @@ bool tn_gen_read_vllm_format(struct tn_gen *gen, const json_t *body, struct tn_r
             return false;
     }
     return !o || read_structured_outputs(gen, o, r);
+}
+
+bool tn_gen_read_added_formats(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    return tn_gen_read_json_schema(gen, body, r) && tn_gen_read_grammar(gen, body, r) &&
+           read_vllm_format(gen, body, r);
 }
 
 /* ---- grammars ---- */

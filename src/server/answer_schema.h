@@ -19,9 +19,10 @@ bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusa
 bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
 /* The same from "grammar": GBNF. */
 bool tn_gen_read_grammar(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
-/* The same from "guided_json", "guided_regex", "guided_choice", "guided_grammar" or
- * "structured_outputs", of vLLM. */
-bool tn_gen_read_vllm_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
+/* The same from what llama.cpp and vLLM add to OpenAI's routes: "json_schema" and "grammar";
+ * "guided_json", "guided_regex", "guided_choice", "guided_grammar" or "structured_outputs". */
+bool tn_gen_read_added_formats(struct tn_gen *gen, const json_t *body,
+                               struct tn_refusal *refusal);
 
 /* Appends the schema to *text, and holds memory for compiling it. false: refused. */
 bool tn_answer_schema_write(struct tn_buf *text, struct tn_task *task, struct tn_refusal *refusal);

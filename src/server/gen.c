@@ -28,13 +28,17 @@ static uint32_t clamp_tokens(const struct tn_server_model *model, double request
     return requested < model->cap_new_tokens ? (uint32_t)requested : model->cap_new_tokens;
 }
 
+#define API_OF_OPENAI(conversation_)                                                            \
+    {.stops = "stop", .format = "response_format",                                              \
+     .json_schema = "response_format.json_schema",                                              \
+     .schema = "response_format.json_schema.schema", .conversation = (conversation_)}
+
+const struct tn_gen_api tn_gen_text_api = API_OF_OPENAI("prompt");
+
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
 {
-    static const struct tn_gen_api openai = {
-        .stops = "stop", .format = "response_format",
-        .json_schema = "response_format.json_schema",
-        .schema = "response_format.json_schema.schema", .conversation = "messages"};
-    *gen = (struct tn_gen){.api = &openai, .n_choices = 1, .max_tokens = clamp_tokens(model, -1)};
+    static const struct tn_gen_api chat_api = API_OF_OPENAI("messages");
+    *gen = (struct tn_gen){.api = &chat_api, .n_choices = 1, .max_tokens = clamp_tokens(model, -1)};
     tern_sampler_params_default(&gen->sampler);
     gen->sampler.seed = tn_random_seed() >> 32;
 }

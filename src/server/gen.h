@@ -44,12 +44,15 @@ struct tn_gen_api {
     const char *stops; /* stop strings */
     bool has_stop_list; /* a single string is refused */
     const char *format, *json_schema, *schema;
-    const char *conversation;
+    const char *conversation; /* or prompt */
 };
+
+/* Of routes that continue a text; the default is OpenAI's chat completions. */
+extern const struct tn_gen_api tn_gen_text_api;
 
 /* Initialise with tn_gen_init, free with tn_gen_fini.  Texts point into the request's JSON. */
 struct tn_gen {
-    const struct tn_gen_api *api; /* default: OpenAI */
+    const struct tn_gen_api *api;
     struct tern_sampler_params sampler;
     struct tn_json_wide seed; /* exact, where the JSON number is rounded */
     uint32_t max_tokens;

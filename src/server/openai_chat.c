@@ -472,9 +472,7 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
     return tn_gen_refuse_others(task->body, "response_format", r) &&
            tn_gen_refuse_suffix(task->body, r) &&
-           tn_gen_read_json_schema(&task->gen, task->body, r) &&
-           tn_gen_read_grammar(&task->gen, task->body, r) &&
-           tn_gen_read_vllm_format(&task->gen, task->body, r) && tn_chat_read(task, r) &&
+           tn_gen_read_added_formats(&task->gen, task->body, r) && tn_chat_read(task, r) &&
            tn_begun_answer_read(task, r) && tn_logprobs_read(task, r);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "server/answer_schema.h"
 #include "server/infill.h"
 #include "server/json_out.h"
 #include "server/logprobs.h"
@@ -366,7 +367,11 @@ static bool read_others(struct tn_task *task, struct tn_refusal *r)
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_gen_refuse_others(task->body, "", r) && tn_infill_read_suffix(task, r) &&
+    task->gen.api = &tn_gen_text_api;
+    return tn_gen_refuse_others(task->body, "response_format", r) &&
+           tn_infill_read_suffix(task, r) &&
+           tn_gen_read_added_formats(&task->gen, task->body, r) &&
+           tn_gen_read_response_format(&task->gen, task->body, r) &&
            tn_gen_read_openai(&task->gen, task->body, task->model, r) &&
            read_logprobs(task, r) && read_others(task, r);
 }

@@ -107,10 +107,11 @@ static const struct tern_ids *ids_of(const struct tn_task *task, uint32_t i_prom
 bool tn_task_refuse_length(const struct tn_task *task, bool is_bound, size_t n_ids,
                            struct tn_refusal *refusal)
 {
-    tn_refuse(refusal, 400, task->gen.api->conversation,
-              "This model's maximum context length is %u tokens. However, your messages resulted "
-              "in %s%zu tokens. Please reduce the length of the messages.",
-              task->model->n_ctx, is_bound ? "at least " : "", n_ids);
+    const char *param = task->gen.api->conversation;
+    tn_refuse(refusal, 400, param,
+              "This model's maximum context length is %u tokens. However, your %s resulted in "
+              "%s%zu tokens. Please reduce the length of the %s.",
+              task->model->n_ctx, param, is_bound ? "at least " : "", n_ids, param);
     refusal->code = "context_length_exceeded";
     return false;
 }

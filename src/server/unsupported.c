@@ -23,15 +23,15 @@ static const json_t *format_of(const json_t *body, const char *name, bool is_ins
     return is_text || (json_is_string(value) && json_string_length(value) == 0) ? NULL : value;
 }
 
-/* Is it a member of the API whose own one is `own`?  Chat completions have those of llama.cpp and
+/* Is it a member of the API whose own one is `own`?  OpenAI's routes have those of llama.cpp and
  * vLLM too. */
 static bool is_own(const char *name, const char *own)
 {
-    static const char *const of_chat[] = {"json_schema", "grammar", "guided_json",
+    static const char *const of_openai[] = {"json_schema", "grammar", "guided_json",
                                           "guided_regex", "guided_choice", "guided_grammar",
                                           "structured_outputs"};
     if (strcmp(own, "response_format") == 0 &&
-        tn_text_is_one_of(name, of_chat, TN_COUNT_OF(of_chat)))
+        tn_text_is_one_of(name, of_openai, TN_COUNT_OF(of_openai)))
         return true;
     return strcmp(name, own) == 0 ||
            (strcmp(own, "json_schema") == 0 && strcmp(name, "grammar") == 0);
@@ -53,7 +53,7 @@ static bool refuse_formats(const json_t *body, const char *own, struct tn_refusa
         const char *name = formats[i].name;
         if (!is_own(name, own) && format_of(body, name, formats[i].is_inside))
             return tn_refuse(r, 400, name,
-                             "\"%s\" is not supported here: chat completions have "
+                             "\"%s\" is not supported here: completions have "
                              "\"response_format\", responses have \"text.format\", messages have "
                              "\"output_config.format\", Ollama's routes have \"format\", "
                              "/completion has \"json_schema\" and \"grammar\"", name);

@@ -14,6 +14,7 @@ import command
 import serving
 
 CHAT = "/v1/chat/completions"
+TEXT = "/v1/completions"
 ASK = [{"role": "user", "content": "Tell me about an animal."}]
 
 # Every answer under this schema ends.
@@ -153,6 +154,29 @@ class AnswerSchema(serving.TestCase):
                 self.assertRegex(choice["message"]["content"], f"^{pattern}$")
         events = self.server.events(CHAT, {"messages": ASK, "stream": True, "grammar": pet})
         self.assertRegex(serving.choice_text(events), f"^{pets}$")
+
+    def test_continued_texts(self):
+        """Formats of /v1/completions are those of chat completions."""
+        pet = 'root ::= "cat" | "dog"'
+        ask = {"prompt": "The animal is a ", "max_tokens": 200}
+        for more in ({"response_format": response_format(ANIMAL)}, {"json_schema": ANIMAL},
+                     {"guided_json": ANIMAL}, {"structured_outputs": {"json": ANIMAL}}):
+            self.check_animal(self.post(TEXT, dict(ask, **more))["choices"][0]["text"])
+        for more in ({"grammar": pet}, {"guided_grammar": pet}, {"guided_regex": "cat|dog"},
+                     {"guided_choice": ["cat", "dog"]}, {"structured_outputs": {"grammar": pet}}):
+            choice = self.post(TEXT, dict(ask, **more))["choices"][0]
+            self.assertIn(choice["text"], ("cat", "dog"))
+            self.assertEqual(choice["finish_reason"], "stop")
+        echoed = self.post(TEXT, dict(ask, grammar=pet, echo=True, n=2))["choices"]
+        for choice in echoed:
+            self.assertIn(choice["text"], (ask["prompt"] + "cat", ask["prompt"] + "dog"))
+        events = self.server.events(TEXT, dict(ask, grammar=pet, stream=True))
+        self.assertIn("".join(e["choices"][0]["text"] for e in events[:-1] if e["choices"]),
+                      ("cat", "dog"))
+        error = self.post(TEXT, dict(ask, grammar="root ::= x"), 400)["error"]
+        self.assertEqual(error["param"], "grammar")
+        error = self.post(TEXT, dict(ask, format="json"), 400)["error"]
+        self.assertIn("completions have", error["message"])
 
     def test_refused_texts(self):
         for more, param, word in (

@@ -162,6 +162,8 @@ class Transport(serving.TestCase):
         text = "x" * 100000
         error = self.post("/v1/completions", {"prompt": text}, 400)["error"]
         self.assertEqual(error["code"], "context_length_exceeded")
+        self.assertEqual(error["param"], "prompt")
+        self.assertIn("length of the prompt", error["message"])
         for length in (4 << 20, (4 << 20) + 1):
             with self.server.connect() as s:
                 s.sendall(post_head("/health", length))
