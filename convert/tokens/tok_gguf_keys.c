@@ -155,6 +155,8 @@ static tern_status load(struct loaded *l, const struct tn_gguf *gguf, struct ter
         status = read_bool(gguf, PREFIX "add_space_prefix", &k->add_space_prefix, err);
     if (status == TERN_OK)
         status = load_texts(gguf, PREFIX "tokens", true, &l->tokens, &k->tokens, err);
+    if (status == TERN_OK && k->tokens.n == 0)
+        status = tn_fail(err, TERN_INPUT, PREFIX "tokens is empty");
     if (status == TERN_OK)
         status = read_fim_ids(gguf, k, err);
     if (status == TERN_OK)

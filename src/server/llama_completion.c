@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/text_match.h"
 #include "server/answer_schema.h"
 #include "server/infill.h"
 #include "server/json_out.h"
@@ -113,9 +114,12 @@ static void append_selected(struct tn_buf *out, const struct tn_task *task, stru
 {
     const json_t *fields = tn_json_member(task->body, "response_fields");
     const char *paths[MAX_FIELDS];
-    const size_t n = json_array_size(fields);
-    for (size_t i = 0; i < n; i++)
-        paths[i] = json_string_value(json_array_get(fields, i));
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(fields); i++) {
+        const char *path = json_string_value(json_array_get(fields, i));
+        if (!tn_text_is_one_of(path, paths, n))
+            paths[n++] = path;
+    }
     if (n > 0)
         tn_json_pick(out, json, paths, n);
     else

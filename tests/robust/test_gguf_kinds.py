@@ -47,6 +47,15 @@ class GgufKinds(command.TestCase):
         error = self.refused(5, "convert", self.path, "-o", self.out, "--force")
         self.assertIn(TYPES + " is an array of F32, expected I32", error)
 
+    def test_no_tokens(self):
+        name = "tokenizer.ggml.tokens"
+        keys = [key for key in self.keys if not key[0].startswith("tokenizer.ggml.token")]
+        more = [(name, (gguf.ARRAY, gguf.STRING), []),
+                ("tokenizer.ggml.fim_pre_token_id", gguf.I32, 0)]
+        gguf.write(self.path, keys + more, self.tensors)
+        error = self.refused(5, "convert", self.path, "-o", self.out, "--force")
+        self.assertIn(name + " is empty", error)
+
     def with_ids(self, **ids):
         """Arguments that convert the file with these ids of the tokenizer."""
         more = [("tokenizer.ggml." + name, gguf.I32, n) for name, n in ids.items()]

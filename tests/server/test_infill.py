@@ -156,6 +156,8 @@ class Infill(serving.TestCase):
         events = self.server.events("/infill", dict(GAP, n_predict=3, response_fields=["stop"]))
         self.assertEqual(events[-1], {"stop": True})
         self.assertIn("content", events[0])
+        twice = json.dumps(dict(GAP, n_predict=3, response_fields=["stop", "stop"]))
+        self.assertEqual(self.server.request("POST", "/infill", twice)[2], b'{"stop":true}')
         for bad in ("content", [1], [None], {"content": 1}, ["x"] * 33):
             self.fill(400, response_fields=bad)
 
