@@ -23,15 +23,15 @@ static const json_t *format_of(const json_t *body, const char *name, bool is_ins
     return is_text || (json_is_string(value) && json_string_length(value) == 0) ? NULL : value;
 }
 
-/* Is it a member of the API whose own one is `own`?  OpenAI's routes have those of llama.cpp and
- * vLLM too. */
+/* Is it a member of the API whose own one is `own`?  OpenAI's completions have those that
+ * llama.cpp and vLLM add, too. */
 static bool is_own(const char *name, const char *own)
 {
-    static const char *const of_openai[] = {"json_schema", "grammar", "guided_json",
-                                          "guided_regex", "guided_choice", "guided_grammar",
-                                          "structured_outputs"};
+    static const char *const added[] = {"json_schema", "grammar", "guided_json",
+                                        "guided_regex", "guided_choice", "guided_grammar",
+                                        "structured_outputs"};
     if (strcmp(own, "response_format") == 0 &&
-        tn_text_is_one_of(name, of_openai, TN_COUNT_OF(of_openai)))
+        tn_text_is_one_of(name, added, TN_COUNT_OF(added)))
         return true;
     return strcmp(name, own) == 0 ||
            (strcmp(own, "json_schema") == 0 && strcmp(name, "grammar") == 0);
