@@ -372,7 +372,6 @@ class OpenAI(serving.TestCase):
                             ("guided_regex", "a*"), ("guided_json", {}),
                             ("structured_outputs", {"json": {}})):
             self.check_translated(name, value)
-            self.post(TEXT, {"prompt": "a", name: value}, 400)
         for name, value in (("functions", [{"name": "f"}]), ("stop_token_ids", [5]),
                             ("bad_words", ["a"]), ("min_tokens", 5), ("use_beam_search", True),
                             ("allowed_token_ids", [5]), ("modalities", ["text", "audio"]),
@@ -392,7 +391,7 @@ class OpenAI(serving.TestCase):
                  "output_config": {"format": form}, "output_format": form, "json_schema": {}}
         chat = {"messages": user("Hi"), "max_tokens": 1}
         for path, body, *own in ((CHAT, chat, "response_format", "json_schema"),
-                                 (TEXT, {"prompt": "a"}),
+                                 (TEXT, {"prompt": "a"}, "response_format", "json_schema"),
                                  ("/v1/responses", {"input": "a"}, "text"),
                                  ("/v1/messages", chat, "output_config"),
                                  ("/api/chat", {"messages": user("Hi")}, "format"),
