@@ -91,7 +91,7 @@ bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusa
     return tn_refuse(r, 400, param, "\"%s\" must be \"json\" or a schema", param);
 }
 
-bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+static bool read_llama_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
     static const char param[] = "json_schema";
     const json_t *schema = tn_json_member(body, param);
@@ -116,11 +116,16 @@ static bool read_text_format(struct tn_gen *gen, enum tn_output_kind kind, const
     return take(gen, (struct tn_output){.kind = kind, .format = format, .param = param}, r);
 }
 
-bool tn_gen_read_grammar(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+static bool read_grammar(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
     static const char param[] = "grammar";
     const json_t *grammar = tn_json_member(body, param);
     return !grammar || read_text_format(gen, TN_OUTPUT_GBNF, grammar, param, r);
+}
+
+bool tn_gen_read_llama_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    return read_llama_schema(gen, body, r) && read_grammar(gen, body, r);
 }
 
 /* The members of vLLM that are no schema: alone, and in "structured_outputs". */
@@ -172,8 +177,7 @@ static bool read_vllm_format(struct tn_gen *gen, const json_t *body, struct tn_r
 
 bool tn_gen_read_added_formats(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
-    return tn_gen_read_json_schema(gen, body, r) && tn_gen_read_grammar(gen, body, r) &&
-           read_vllm_format(gen, body, r);
+    return tn_gen_read_llama_format(gen, body, r) && read_vllm_format(gen, body, r);
 }
 
 /* ---- grammars ---- */

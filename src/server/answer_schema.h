@@ -15,12 +15,10 @@ bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body,
                                  struct tn_refusal *refusal);
 /* The same from "format": "json", or a schema. */
 bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
-/* The same from "json_schema": a schema. */
-bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
-/* The same from "grammar": GBNF. */
-bool tn_gen_read_grammar(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
-/* The same from what llama.cpp and vLLM add to OpenAI's routes: "json_schema" and "grammar";
- * "guided_json", "guided_regex", "guided_choice", "guided_grammar" or "structured_outputs". */
+/* The same from llama.cpp's "json_schema", a schema, or "grammar", GBNF. */
+bool tn_gen_read_llama_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *refusal);
+/* The same from what llama.cpp and vLLM add to OpenAI's routes: the members above, "guided_json",
+ * "guided_regex", "guided_choice", "guided_grammar" or "structured_outputs". */
 bool tn_gen_read_added_formats(struct tn_gen *gen, const json_t *body,
                                struct tn_refusal *refusal);
 

@@ -208,8 +208,7 @@ static const struct tn_task_format llama_format = {
 static bool read_common(struct tn_task *task, struct tn_refusal *r)
 {
     task->gen.api = &tn_gen_text_api;
-    return tn_gen_read_json_schema(&task->gen, task->body, r) &&
-           tn_gen_read_grammar(&task->gen, task->body, r) &&
+    return tn_gen_read_llama_format(&task->gen, task->body, r) &&
            tn_gen_read_llama(&task->gen, task->body, task->model, r) &&
            check_fields(task->body, r);
 }
