@@ -52,7 +52,7 @@ static tern_status check_scale(const struct tn_source_tensor *t, float scale,
     if (isfinite(scale) && scale > 0)
         return TERN_OK;
     return tn_fail(err, TERN_INPUT, "tensor \"%s\" is %g, a scale must be finite and above 0",
-                   t->name, (double)scale);
+                   t->name, tn_shown_number((double)scale));
 }
 
 /* Reads a tensor of one value. */
@@ -77,7 +77,7 @@ static tern_status read_i2s_scale(struct tn_streamer *s, const struct tn_source_
     if (status == TERN_OK && !(isfinite(*out) && *out > 0))
         status = tn_fail(err, TERN_INPUT,
                          "tensor \"%s\": its scale is %g, but must be finite and above 0", t->name,
-                         (double)*out);
+                         tn_shown_number((double)*out));
     return status;
 }
 

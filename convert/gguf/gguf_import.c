@@ -193,7 +193,7 @@ static tern_status read_factors(struct importer *i, const char *name)
     for (uint32_t j = 0; j < n && status == TERN_OK; j++)
         if (!(i->out->rope_factors[j] >= TERN_MIN_ROPE_FACTOR && i->out->rope_factors[j] <= 1e6f))
             status = tn_fail(i->err, TERN_INPUT, "tensor \"%s\"[%u] is %g, allowed are %g to 1e6",
-                             name, j, (double)i->out->rope_factors[j],
+                             name, j, tn_shown_number((double)i->out->rope_factors[j]),
                              (double)TERN_MIN_ROPE_FACTOR);
     return status;
 }
@@ -380,6 +380,7 @@ static tern_status refuse_others(struct importer *i)
         {"attn_logit_softcapping", "caps", f->has_caps},
         {"final_logit_softcapping", "caps", f->has_caps},
         {"expert_count", "experts", i->out->config.n_experts != 0},
+        {"expert_shared_count", "shared experts", i->out->config.shared_ffn != 0},
     };
     char full[TN_GGUF_NAME_BYTES];
     const struct tn_gguf_key *causal = tn_gguf_values_find(&i->values, full, "attention.causal");

@@ -26,7 +26,7 @@ tern_status tn_gguf_check_range(const struct tn_gguf_values *v, const struct tn_
     if (d >= min && d <= max)
         return TERN_OK;
     return tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is %.15g, allowed are %.10g to %.10g",
-                   key->name, d, min, max);
+                   key->name, tn_shown_number(d), min, max);
 }
 
 static tern_status missing(const struct tn_gguf_values *v, const char *full, bool is_required)

@@ -77,7 +77,12 @@ tern_status tn_spec_shared_expert(struct tn_family_spec *s, const struct tn_valu
 {
     static const struct tn_value ffn = {"shared_expert_intermediate_size",
                                         "expert_shared_feed_forward_length", 1, TERN_MAX_DIM};
-    return tn_values_integer(v, &s->config->shared_ffn, &ffn, true);
+    static const struct tn_value count = {NULL, "expert_shared_count", 0, 1e6};
+    uint32_t n_shared = 1;
+    tern_status status = tn_values_integer(v, &n_shared, &count, false);
+    if (status == TERN_OK && n_shared > 1)
+        status = tn_values_refuse(v, "\"expert_shared_count\" above 1");
+    return status == TERN_OK ? tn_values_integer(v, &s->config->shared_ffn, &ffn, true) : status;
 }
 
 tern_status tn_spec_is_sliding(bool *out, const struct tn_values *v, uint32_t layer,

@@ -6,6 +6,7 @@
 #ifndef TN_ERROR_H
 #define TN_ERROR_H
 
+#include <math.h>
 #include <stdarg.h>
 
 #include "base/compiler.h"
@@ -22,6 +23,12 @@ tern_status tn_vfail(struct tern_error *err, tern_status status, const char *for
 
 /* Prefixes the detail of a failure with "what: ".  err may be NULL. */
 void tn_fail_prefix(struct tern_error *err, const char *what);
+
+/* x for a message: C libraries print a NaN whose sign is set as "-nan" or "-nan(ind)". */
+static inline double tn_shown_number(double x)
+{
+    return isnan(x) ? (double)NAN : x;
+}
 
 /* Sets err to TERN_OK, "" and returns TERN_OK. */
 tern_status tn_ok(struct tern_error *err);

@@ -329,6 +329,9 @@ class Keys(command.TestCase):
                 (EXPERTS, "expert_weights_scale", (f32, 2.5), 6, '"expert_weights_scale" other'),
                 (EXPERTS, "expert_gating_func", (u32, 2), 6, "other than 1 (softmax)"),
                 (EXPERTS, "expert_group_count", (u32, 4), 6, '"expert_group_count" above 1'),
+                (EXPERTS, "expert_shared_count", (u32, 2), 6, '"expert_shared_count" above 1'),
+                (MAPLE_FILE, "expert_shared_count", (u32, 1), 6,
+                 "shared experts are supported in other architectures only"),
                 (EXPERTS, "attention.recurrent_layers", (bools, [True]), 5,
                  'recurrent_layers" is not an array of 3 truth values'),
                 (EXPERTS, "attention.recurrent_layers", (bools, [False] * 3), 5,
@@ -364,6 +367,7 @@ class Keys(command.TestCase):
                            "attention.head_count": (numbers, [4] * 3),
                            "feed_forward_length": (numbers, [64] * 3)}),
                 (EXPERTS, {"expert_gating_func": (gguf.U32, 1),
+                           "expert_shared_count": (gguf.U32, 1),
                            "expert_weights_scale": (gguf.F32, 1.0)}),
                 (MAPLE_FILE, {"attention.sliding_window_pattern": (gguf.U32, 2)})):
             with self.subTest(changes=changes):

@@ -322,6 +322,8 @@ static const struct {
     {"llama", {"final_logit_softcapping", F, 30, NULL}, NO, "caps are supported in other"},
     {"llama", {"attn_logit_softcapping", F, 50, NULL}, NO, "caps are supported in other"},
     {"llama", {"expert_count", U, 8, NULL}, NO, "expert_count 8: experts are supported in other"},
+    {"llama", {"expert_shared_count", U, 1, NULL}, NO, "expert_shared_count 1: shared experts"},
+    {"llama", {"rope.freq_base", F, -NAN, NULL}, BAD, "rope.freq_base\" is nan, allowed are"},
     {"gemma3", {"final_logit_softcapping", F, -30, NULL}, BAD, "softcapping\" is -30, allowed"},
     {"gemma3", {"attn_logit_softcapping", F, 1e-9, NULL}, BAD, "is 9.99999971718069e-10, allowed"},
     {"gemma3", {"pooling_type", U, 5, NULL}, BAD, "pooling_type\" is 5, allowed are 0 to 4"},
